@@ -1,17 +1,21 @@
-// Package sandshell is the front door of a library of stateful sandboxes. A sandbox runs a
-// program's commands in a container, in a pod, on any machine with an sshd, or on this machine, and
-// its shell remembers: the working directory, variables, activated environments and running
-// programs are still there at the next call. A program that asks a question is known to ask, and
-// can be answered. A runaway command is killed without losing the shell.
+// Package sandshell is the documentation of a library of stateful sandboxes. A sandbox runs a
+// program's commands in a container, in a pod, on any machine with an sshd, or on this machine. Its
+// shell remembers: the working directory, variables, activated environments and running programs
+// are still there at the next call. If a command asks a question, the call says so, and the program
+// can answer. A runaway command can be killed without losing the shell.
 //
 // This package holds no code. Start with:
 //
 //   - package sandbox: the interface Sandbox, with its options, results and errors
-//   - package localbox: a sandbox on this machine, which isolates nothing
-//   - package sshbox: DockerSSHBox, a container, and SSHBox, any machine you can ssh into
+//   - package localbox: a sandbox on this machine, without isolation
+//   - package sshbox: DockerSSHBox, a container, and SSHBox, any machine that you can ssh into
 //   - package kubebox: KubeBox, a pod
-//   - packages sandbox/recording and sandbox/tracing: recordings and traces of a sandbox
-//   - package sandbox/shellbox: makes a Sandbox of any Host of your own
+//   - package tools: a sandbox as tools for a model; tools/mcp serves them over MCP
+//   - package plugin: what is set up in a sandbox: Jupyter, a browser, Python tools, your own
+//   - package harness: an agent at many tasks, each in a sandbox of its own
+//   - package service: many sandboxes for many users, by id
+//   - packages sandbox/recording, tracing and logging: recordings, traces and logs of a sandbox
+//   - package sandbox/shellbox: makes a Sandbox from a Host of your own
 //   - package sandbox/sandboxtest: the suite that checks a Sandbox
 //
 // # A program
@@ -24,16 +28,19 @@
 //	defer box.Close()
 //	box.Execute(ctx, "cd /tmp && X=1")
 //	res, err := box.Execute(ctx, `read -p "name? " n; echo "hello $n, X is $X in $PWD"`)
-//	if err == nil && res.State == sandbox.Waiting { // for a sandbox.Line, after "name? "
+//	if err == nil && res.State == sandbox.Waiting { // read waits for a line
 //		res, err = box.Input(ctx, "ann\n")
 //	}
-//	fmt.Println(res.Output, res.ExitCode, err)
+//	if err != nil {
+//		log.Fatal(err) // an exit status other than 0 is no error
+//	}
+//	fmt.Println(res.Output, res.ExitCode)
 //
 // # What is promised
 //
-// The end of a command is not guessed from silence: the shell itself tells it, by a marker that
-// output cannot imitate. Whether a program waits for input is not guessed either: on Linux it is
-// read from /proc. Output is delivered once, in order, in bounded memory. Close leaves no
-// goroutine, process, container or file behind. The same conformance suite runs against every box,
-// in bash, dash and busybox ash.
+// The library does not guess from silence that a command has ended. The shell itself reports the
+// end, with a marker that no output can imitate. That a program waits for input is read from /proc
+// on Linux; docs/how-it-knows.md says where that is a guess. Output is delivered once, in order,
+// and in bounded memory. Close leaves no goroutine, process, container or file behind. The same
+// conformance suite runs against every box, with bash, dash and busybox ash.
 package sandshell

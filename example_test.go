@@ -11,8 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A shell that remembers, a question that is answered, and a runaway that is stopped. With
-// sshbox.New in place of localbox.New the same runs in a container.
+// The shell remembers, a question is answered, and a command that takes too long is stopped. With
+// sshbox.New in place of localbox.New, the program works in a container.
 func Example() {
 	ctx := context.Background()
 	box, err := localbox.New(ctx, localbox.Config{})

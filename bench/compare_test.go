@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// A comparison measures ours and the floor under it, by turns.
+// A comparison measures the library and its floor in turns.
 type comparison struct {
-	floor, ours func() // one call of each
+	floor, ours func() // one call
 
-	rounds int // at least so many turns each, whatever -benchtime says
-	// calls a turn; 0 is 1. Many when they are short, so that neither wakes a processor that the
-	// other let sleep.
+	rounds int // the least number of turns, whatever -benchtime says
+	// calls in a turn; 0 is 1. Short calls need many: a processor that sleeps takes long to wake.
 	batch  int
 	bytes  int    // that a call moves; for MB/s
-	before func() // what is to be done before each call, and does not count
+	before func() // runs before each call, and is not measured
 
-	maxRatio float64       // limit: ours is at most so many times the floor; 0 is none
-	maxMore  time.Duration // limit: ours is at most so much longer than the floor; 0 is none
+	maxRatio float64       // ours may take at most so many times the floor; 0: no limit
+	maxMore  time.Duration // ours may take at most so much longer; 0: no limit
 }
 
-// run measures, and reports what the table wants (see ./table).
+// run measures, and reports the metrics that the table needs: see ./table.
 func (c comparison) run(b *testing.B) {
 	b.Helper()
 	calls := []func(){c.floor, c.ours}
-	took := make([][]time.Duration, len(calls)) // of each call
-	var ratios []float64                        // of ours and the floor in each turn
+	took := make([][]time.Duration, len(calls)) // the durations of each call
+	var ratios []float64                        // of ours to the floor, for each turn
 	turn := func(n int) {
 		medians := make([]time.Duration, len(calls))
 		for k := range calls {
-			i := (n + k) % len(calls) // each is the first as often as the others
+			i := (n + k) % len(calls) // each is first equally often
 			if n%2 == 1 {
 				i = len(calls) - 1 - i
 			}
@@ -50,7 +49,7 @@ func (c comparison) run(b *testing.B) {
 		}
 		ratios = append(ratios, float64(medians[1])/float64(medians[0]))
 	}
-	turn(0) // caches and first calls
+	turn(0) // fills caches
 	clear(took)
 	ratios = nil
 	n := 0
@@ -82,10 +81,10 @@ func (c comparison) run(b *testing.B) {
 func report(b *testing.B, floor, ours time.Duration) {
 	b.ReportMetric(float64(floor), "floor-ns")
 	b.ReportMetric(float64(ours), "ours-ns")
-	b.ReportMetric(0, "ns/op") // the time of ours and floor together would mean nothing
+	b.ReportMetric(0, "ns/op") // it would be the time of ours and floor together
 }
 
-// quantile returns the value that the fraction q of all values is below.
+// quantile returns the value below which the fraction q of all values is.
 func quantile[T time.Duration | float64](all []T, q float64) T {
 	all = slices.Sorted(slices.Values(all))
 	return all[min(int(float64(len(all))*q), len(all)-1)]

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// tree makes what is to be copied, named x, in a new directory. rand's bytes cannot be compressed
-// by whatever is on the way.
+// tree makes the files to copy, named x, in a new directory. Random bytes cannot be compressed on
+// the way.
 func tree(t testing.TB, files, size int) (dir string) {
 	t.Helper()
 	dir = scratch(t, files > 1)
@@ -35,8 +35,8 @@ func tree(t testing.TB, files, size int) (dir string) {
 	return dir
 }
 
-// scratch returns a directory that is removed after the benchmark. Small files are in memory:
-// otherwise the disk would be measured.
+// scratch returns a directory that is removed after the benchmark. Small files are in memory, so
+// that the disk is not measured.
 func scratch(t testing.TB, memory bool) string {
 	t.Helper()
 	if !memory {
@@ -48,8 +48,8 @@ func scratch(t testing.TB, memory bool) string {
 	return dir
 }
 
-// BenchmarkCopyTo and BenchmarkCopyFrom are copies beside tar here, tar there, and a channel
-// (locally a pipe) between them.
+// BenchmarkCopyTo and BenchmarkCopyFrom copy files. The floor is tar here, tar there, and a channel
+// between them (local: a pipe).
 func BenchmarkCopyTo(b *testing.B)   { benchmarkCopy(b, true) }
 func BenchmarkCopyFrom(b *testing.B) { benchmarkCopy(b, false) }
 
@@ -70,8 +70,7 @@ func benchmarkCopy(b *testing.B, to bool) {
 				}
 				prepare := "rm -rf " + there + " && mkdir " + there
 				box := open(b, p)
-				// the place is this machine, or the floor's and the box's are containers of their
-				// own
+				// the box is on this machine, or the floor has a container of its own
 				everywhere := func(script string) {
 					execute(b, box, script)
 					noError(b, p.run(script, nil, nil))
@@ -127,7 +126,7 @@ func benchmarkCopy(b *testing.B, to bool) {
 	}
 }
 
-// tarHere has f run tar on this machine.
+// tarHere runs tar on this machine.
 func tarHere(ctx context.Context, f func(*exec.Cmd) error, args ...string) error {
 	cmd := exec.CommandContext(ctx, "tar", args...)
 	cmd.Stderr = os.Stderr

@@ -15,5 +15,11 @@
 //   - kube: a KubeBox, beside execs by client-go in another pod of the same image, on a cluster
 //     that internal/test/kubetest starts
 //
+// BenchmarkDistant measures calls over a relay (package linktest) that delays each way by 25 ms, in
+// round trips: T is 50 ms. BenchmarkSlow copies over a relay that carries 1 Mbit/s. Both have the
+// transports ssh, boxd and docker. To run them alone:
+//
+//	go test -run '^$' -bench 'Distant|Slow' -benchtime 1x ./bench | go run ./bench/table
+//
 // If sshd, an engine, the image or a built Kubernetes is missing, a benchmark skips and says so.
 package bench

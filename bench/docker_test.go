@@ -18,17 +18,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// testImage is made by "make image".
+// testImage is an image that "make image" makes.
 const testImage = "sandshell-test:latest"
 
-// containers are a container with an sshd on its standard streams, and a plain connection to that.
+// containers has a container with an sshd on its standard streams, and a plain connection to it.
 type containers struct {
 	login
 	engine *client.Client
 	client *ssh.Client
 }
 
-// engine returns a client of the engine, or skips.
+// engine returns a client of the engine. It skips the benchmark if there is no engine.
 func engine(t testing.TB) *client.Client {
 	t.Helper()
 	fail := t.Skipf
@@ -46,7 +46,7 @@ func engine(t testing.TB) *client.Client {
 	return e
 }
 
-// create creates a container that is removed by the returned function.
+// create creates a container. The returned function removes it.
 func create(ctx context.Context, e *client.Client,
 	args ...string) (id string, remove func(), err error) {
 	yes := true
@@ -66,7 +66,7 @@ func create(ctx context.Context, e *client.Client,
 	}, err
 }
 
-// startContainer starts a container that ends with the benchmark, and logs in to it.
+// startContainer starts a container and logs in to it. It is removed at the end of the benchmark.
 func startContainer(t testing.TB) *containers {
 	t.Helper()
 	c := &containers{engine: engine(t)}
@@ -95,11 +95,12 @@ func (c *containers) run(script string, stdin io.Reader, stdout io.Writer) error
 	return sshRun(c.client, script, stdin, stdout)
 }
 
-// streams are a container's standard streams. The engine sends its output in frames, see stdcopy.
+// streams are a container's standard streams. The engine sends output in frames: see package
+// stdcopy.
 type streams struct {
 	net.Conn
 	r    *bufio.Reader
-	left int // of the frame of standard output that is being read
+	left int // bytes left of the current frame of standard output
 }
 
 func (s *streams) Read(p []byte) (int, error) {

@@ -4,8 +4,8 @@ package bench
 
 import "testing"
 
-// BenchmarkExecute is the least command, beside the same bytes typed to the same shell on a
-// terminal reached in the same way.
+// BenchmarkExecute executes the command ":". The floor types the same bytes to the same shell, over
+// the same transport.
 func BenchmarkExecute(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
 		box := open(b, p)

@@ -19,12 +19,11 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// idleBoxes is how many boxes share what one costs.
+// idleBoxes is the number of boxes whose cost is measured together.
 const idleBoxes = 10
 
-// BenchmarkIdle is what one idle box in a container costs this program, in memory and goroutines,
-// and its boxd, in resident memory of its own: the program itself is on the machine once for all
-// boxes.
+// BenchmarkIdle reports what one idle box in a container costs: memory and goroutines of this
+// program, and private resident memory of boxd, whose code all boxes share.
 func BenchmarkIdle(b *testing.B) {
 	memory, _, goroutines, boxd := idle(b)
 	report := func(name string, ours, most float64, more func(b *testing.B)) {
@@ -42,20 +41,19 @@ func BenchmarkIdle(b *testing.B) {
 	report("boxd", boxd, idleBoxd, func(*testing.B) {})
 }
 
-// What an idle box may cost.
+// The limits of TestIdle.
 const (
 	idleMemory     = 200 << 10
 	idleGoroutines = 8
 	idleBoxd       = 6 << 20
 )
 
-// TestIdle expects a box to cost no more. Of memory it looks at what is in use: what the runtime
-// has mapped beside that depends on how the boxes' starts fell together. In the race detector
-// everything costs more.
+// TestIdle checks the cost of an idle box. It counts memory in use: what the runtime has mapped
+// depends on how many boxes started at once. With the race detector, everything costs more.
 func TestIdle(t *testing.T) {
 	testenv.NeedsAll(t, "it makes eleven boxes")
 	if raced {
-		t.Skip("the race detector has memory of its own: run it without -race")
+		t.Skip("the race detector needs memory, too: run this test without -race")
 	}
 	mapped, used, goroutines, boxd := idle(t)
 	t.Logf("%.0f KiB (mapped %.0f), %.0f goroutines, boxd %.1f MiB", used/(1<<10), mapped/(1<<10),
@@ -66,10 +64,10 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// idle is what a box costs.
+// idle measures the cost of a box.
 func idle(t testing.TB) (mapped, used, goroutines, boxd float64) {
 	engine(t)
-	// in a process of its own
+	// in its own process
 	cmd := exec.Command(os.Args[0], "-test.run=^TestIdleBoxes$", "-test.v")
 	cmd.Env = append(os.Environ(), "SANDSHELL_BENCH_PLACE=idle")
 	out, err := cmd.CombinedOutput()
@@ -84,10 +82,10 @@ func idle(t testing.TB) (mapped, used, goroutines, boxd float64) {
 	return mapped, used, goroutines, boxd
 }
 
-// TestIdleBoxes is the process of BenchmarkIdle and TestIdle.
+// TestIdleBoxes is the process that BenchmarkIdle and TestIdle start.
 func TestIdleBoxes(t *testing.T) {
 	if os.Getenv("SANDSHELL_BENCH_PLACE") != "idle" {
-		t.Skip("no test by itself: TestIdle and BenchmarkIdle run it, as a process of its own")
+		t.Skip("TestIdle and BenchmarkIdle run it, in its own process")
 	}
 	start := func() *sshbox.DockerSSHBox {
 		box, err := sshbox.New(context.Background(), sshbox.Config{Image: testImage,
@@ -105,7 +103,7 @@ func TestIdleBoxes(t *testing.T) {
 		metrics.Read(s)
 		return runtimeMemory(), s[0].Value.Uint64() + s[1].Value.Uint64(), runtime.NumGoroutine()
 	}
-	start() // what comes once
+	start() // allocates what all boxes share
 	mapped, used, goroutines := settle()
 	boxes := make([]*sshbox.DockerSSHBox, idleBoxes)
 	var starting sync.WaitGroup

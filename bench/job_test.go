@@ -4,12 +4,12 @@ package bench
 
 import (
 	"fmt"
+	"io"
 	"testing"
 )
 
-// BenchmarkJob is a Background job that prints 100 MB, to its end, beside the same command on a
-// terminal that is read bare. A job has a shell of its own, and its output goes to a file here;
-// with boxd, to another one in the box too.
+// BenchmarkJob runs a job that prints 100 MB. The floor reads the same command's terminal. A job
+// has its own shell, and its output goes to a file here and, with boxd, to a file in the box.
 func BenchmarkJob(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		const times = 10
@@ -42,17 +42,26 @@ func BenchmarkJob(b *testing.B) {
 	})
 }
 
-// BenchmarkSessions is what a box costs to have one more session, or job, beside one more bare
-// terminal and its shell's first prompt.
+// BenchmarkSessions opens a session, to the result of its first command. The floor starts a shell
+// on a terminal, to the same.
 func BenchmarkSessions(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		box := open(b, at)
 		n := 0
+		var last io.Closer // is closed outside the measurement
+		end := func() {
+			if last != nil {
+				noError(b, last.Close())
+			}
+			last = nil
+		}
+		defer end()
 		comparison{
+			before: end,
 			floor: func() {
 				s, err := at.terminal()
 				noError(b, err)
-				defer s.Close()
+				last = s
 				n++
 				shell := &bareShell{stream: s, t: b, buf: make([]byte, 32<<10)}
 				shell.typeLine(fmt.Appendf(nil, `printf '\033]%%s\a' ready-%d`+"\n", n))
@@ -61,8 +70,8 @@ func BenchmarkSessions(b *testing.B) {
 			ours: func() {
 				s, err := box.Open(b.Context())
 				noError(b, err)
+				last = s
 				execute(b, s, "echo ready")
-				noError(b, s.Close())
 			},
 			rounds: 20,
 		}.run(b)

@@ -19,7 +19,7 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// withJupyter makes a box that has the plugin, the first time from the image alone.
+// withJupyter makes a box with the plugin. The first time, it starts from the bare image.
 func withJupyter(ctx context.Context) (sandbox.Sandbox, error) {
 	return sshbox.New(ctx, sshbox.Config{
 		Image: testImage, Network: "none", PluginNetwork: "bridge",
@@ -27,8 +27,8 @@ func withJupyter(ctx context.Context) (sandbox.Sandbox, error) {
 	})
 }
 
-// BenchmarkJupyterCell is a trivial cell from Go, beside the same message sent by jupyter_client in
-// the box, which measures its own time.
+// BenchmarkJupyterCell executes a trivial cell. The floor sends the same message by jupyter_client
+// in the box, which measures its time itself.
 func BenchmarkJupyterCell(b *testing.B) {
 	b.Run("local", func(b *testing.B) {
 		if exec.Command("/usr/bin/python3", "-c", "import ipykernel, jupyter_client").Run() != nil {
@@ -49,8 +49,7 @@ func BenchmarkJupyterCell(b *testing.B) {
 	})
 }
 
-// inBox runs as many cells as a line of its input says, and answers with how many nanoseconds each
-// took.
+// inBox reads a number, runs as many cells, and prints the nanoseconds that each took.
 const inBox = `
 import json, queue, subprocess, sys, time
 from jupyter_client import BlockingKernelClient
@@ -147,12 +146,12 @@ func cells(b *testing.B, box sandbox.Sandbox) {
 	b.ReportMetric(1.5, "max-ratio")
 }
 
-// BenchmarkJupyterNew is New to the first cell's result, from the kept image, beside New to a
-// command's without the plugin.
+// BenchmarkJupyterNew makes a box from the kept image, to the result of its first cell. The floor
+// makes a box without the plugin, to the result of its first command.
 func BenchmarkJupyterNew(b *testing.B) {
 	b.Run("docker", func(b *testing.B) {
 		engine(b)
-		box, err := withJupyter(b.Context()) // so that the image is there
+		box, err := withJupyter(b.Context()) // makes the image
 		noError(b, err)
 		noError(b, box.Close())
 		var last sandbox.Sandbox

@@ -26,7 +26,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestMain ends the cluster that the benchmarks have shared.
+// TestMain ends the cluster that the benchmarks share.
 func TestMain(m *testing.M) {
 	status := m.Run()
 	if err := kubetest.Stop(); err != nil {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// pods are a namespace, a pod in it that does nothing, and what client-go makes of an exec.
+// pods has a namespace and a pod that does nothing, in which client-go executes commands.
 type pods struct {
 	cluster kubebox.Cluster
 	config  *rest.Config
@@ -44,7 +44,7 @@ type pods struct {
 	pod     string
 }
 
-// startPod starts a pod that ends with the benchmark.
+// startPod starts a pod. It is removed at the end of the benchmark.
 func startPod(t testing.TB) *pods {
 	t.Helper()
 	k := kubetest.Shared(t)
@@ -58,8 +58,8 @@ func startPod(t testing.TB) *pods {
 
 const podImage = "sandshell-test"
 
-// create creates a pod as kubectl run does, and waits until it runs. It is removed by the returned
-// function.
+// create creates a pod as kubectl run does, and waits until it runs. The returned function removes
+// it.
 func (p *pods) create(t testing.TB) (name string, remove func()) {
 	t.Helper()
 	ctx := context.Background()
@@ -90,7 +90,7 @@ func (p *pods) create(t testing.TB) (name string, remove func()) {
 	return "", nil
 }
 
-// exec executes a command in the pod, to its end.
+// exec executes a command in the pod.
 func (p *pods) exec(ctx context.Context, pod string, command []string,
 	o remotecommand.StreamOptions) error {
 	url := p.core.RESTClient().Post().Resource("pods").Namespace(p.cluster.Namespace).Name(
@@ -149,7 +149,7 @@ func (p *pods) run(script string, stdin io.Reader, stdout io.Writer) error {
 		remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout})
 }
 
-// ready is a new pod's first result.
+// ready makes a pod, to the result of its first command.
 func (p *pods) ready(t testing.TB) (remove func()) {
 	t.Helper()
 	pod, remove := p.create(t)
@@ -162,8 +162,8 @@ func (p *pods) ready(t testing.TB) (remove func()) {
 	return remove
 }
 
-// BenchmarkPoolOfPods is a box out of a pool, from Get to its first result, beside a patch of a
-// pod, of which Get makes one.
+// BenchmarkPoolOfPods gets a box from a pool, to the result of its first command. The floor patches
+// a pod, as Get does.
 func BenchmarkPoolOfPods(b *testing.B) {
 	p := startPod(b)
 	pool, err := kubebox.NewPool(kubebox.Config{Cluster: p.cluster, Image: podImage, User: "root"},
@@ -180,7 +180,7 @@ func BenchmarkPoolOfPods(b *testing.B) {
 	defer end()
 	patches := 0
 	comparison{
-		before: func() { // what is being made takes the processor
+		before: func() { // fills the pool, so that it makes no boxes during the measurement
 			end()
 			for pool.Ready() < 4 {
 				time.Sleep(10 * time.Millisecond)

@@ -17,8 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// local is this machine, with as little between it and us as can be. It is a Host too, for recorded
-// to listen at.
+// local is this machine, without a transport. It is also a Host, at which record listens.
 type local struct{}
 
 func (local) terminal() (stream, error) {
@@ -44,8 +43,8 @@ type process struct {
 	stderr io.Reader
 }
 
-// startOnTerminal starts a program on a terminal. Its standard input is that terminal too, unless
-// it is given another.
+// startOnTerminal starts a program on a terminal, which is also its standard input unless stdin is
+// another.
 func startOnTerminal(cmd *exec.Cmd, rows, cols int, stdin *os.File) (*process, error) {
 	blocking, tty, err := pty.Open()
 	if err != nil {
@@ -70,7 +69,7 @@ func startOnTerminal(cmd *exec.Cmd, rows, cols int, stdin *os.File) (*process, e
 	if err != nil {
 		return nil, err
 	}
-	unix.SetNonblock(fd, true) // else Close would not free a Read
+	unix.SetNonblock(fd, true) // otherwise Close would not end a Read
 	ptm := os.NewFile(uintptr(fd), "terminal")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	if stdin != nil {
@@ -84,7 +83,7 @@ func startOnTerminal(cmd *exec.Cmd, rows, cols int, stdin *os.File) (*process, e
 	return &process{Reader: ptm, Writer: ptm, cmd: cmd, closes: []io.Closer{ptm}}, nil
 }
 
-// Close hangs up and waits for the shell's end.
+// Close hangs up, and waits until the shell has ended.
 func (p *process) Close() error {
 	for _, c := range p.closes {
 		c.Close()
@@ -93,7 +92,7 @@ func (p *process) Close() error {
 	return nil
 }
 
-// What follows makes local a Host.
+// The methods below make local a Host.
 
 func (local) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	cmd := exec.Command(p.Args[0], p.Args[1:]...)
@@ -127,7 +126,7 @@ func (local) Lost(context.Context) error { return nil }
 func (local) String() string             { return "bare" }
 func (local) Close() error               { return nil }
 
-// A hosted process is a process as the engine wants to see it.
+// hosted is a process as package shellbox needs it.
 type hosted struct {
 	p        *process
 	commands io.WriteCloser // of a shell

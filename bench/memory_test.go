@@ -17,13 +17,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// BenchmarkMemory is how much more memory this side needs while a command prints 1 GB than when it
-// is idle: what the system counts as resident, in a process of its own. boxd is the other side of
-// docker: process 1 of the container, at the same time.
+// BenchmarkMemory reports how much more resident memory a program needs while a command prints 1 GB
+// than while the box is idle. It measures in a separate process. With docker, it also measures
+// boxd, process 1 of the container.
 func BenchmarkMemory(b *testing.B) {
 	b.Run("local", func(b *testing.B) { measureMemory(b, "local").report(b) })
 	b.Run("ssh", func(b *testing.B) {
-		startSSHD(b) // skips where there is none
+		startSSHD(b) // skips if there is no sshd
 		measureMemory(b, "ssh").report(b)
 	})
 	var docker memory
@@ -34,13 +34,13 @@ func BenchmarkMemory(b *testing.B) {
 	})
 	b.Run("boxd", func(b *testing.B) {
 		if docker.idle == 0 {
-			b.Skip("it is measured with docker")
+			b.Skip("the benchmark docker measures boxd, too")
 		}
 		memory{idle: docker.insideIdle, peak: docker.insidePeak}.report(b)
 	})
 }
 
-// memory is what one process of TestPrintGigabyte tells.
+// memory is the report of TestPrintGigabyte.
 type memory struct{ idle, peak, heap, insideIdle, insidePeak float64 }
 
 func measureMemory(b *testing.B, place string) (m memory) {
@@ -68,7 +68,7 @@ func (m memory) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// TestPrintGigabyte is the process of BenchmarkMemory.
+// TestPrintGigabyte is the process that BenchmarkMemory starts.
 func TestPrintGigabyte(t *testing.T) {
 	var at place
 	switch os.Getenv("SANDSHELL_BENCH_PLACE") {
@@ -79,7 +79,7 @@ func TestPrintGigabyte(t *testing.T) {
 	case "docker":
 		at = &containers{}
 	default:
-		t.Skip("no test by itself: BenchmarkMemory runs it, as a process of its own: make bench")
+		t.Skip("BenchmarkMemory runs it, in its own process: make bench")
 	}
 	box := open(t, at)
 	p := newPrinter(t, box)
@@ -87,7 +87,7 @@ func TestPrintGigabyte(t *testing.T) {
 	insideIdle := initStatus(t, box, "VmRSS")
 	debug.FreeOSMemory()
 	idle, runtimeIdle := status(t, "VmRSS"), runtimeMemory()
-	noError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // VmHWM begins anew
+	noError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets VmHWM
 
 	stop, done := make(chan struct{}), make(chan uint64)
 	go func() {
@@ -110,7 +110,7 @@ func TestPrintGigabyte(t *testing.T) {
 		initStatus(t, box, "VmHWM"))
 }
 
-// status is a line of /proc/self/status, in bytes.
+// status returns a value of /proc/self/status, in bytes.
 func status(t testing.TB, name string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")
@@ -118,7 +118,7 @@ func status(t testing.TB, name string) int {
 	return statusIn(t, text, name)
 }
 
-// initStatus is a line of the box's /proc/1/status, in bytes.
+// initStatus returns a value of the box's /proc/1/status, in bytes.
 func initStatus(t testing.TB, box sandbox.Sandbox, name string) int {
 	t.Helper()
 	return statusIn(t, []byte(execute(t, box, "cat /proc/1/status").Output), name)
@@ -134,7 +134,7 @@ func statusIn(t testing.TB, text []byte, name string) int {
 	return n << 10
 }
 
-// runtimeMemory is what Go's runtime has mapped and not given back.
+// runtimeMemory returns how much memory Go's runtime has mapped and not returned.
 func runtimeMemory() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}}

@@ -10,11 +10,11 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// BenchmarkNew is New and the first result: of a container or a pod beside its creation, its start
-// and one exec; elsewhere beside a bare shell's first result.
+// BenchmarkNew makes a box, to the result of its first command. The floor creates and starts a
+// container or pod and executes one command in it; elsewhere it is a bare shell's first result.
 func BenchmarkNew(b *testing.B) {
 	places(b, func(b *testing.B, p place) {
-		var old func() // ends the last one; its time does not count
+		var old func() // ends the last one, which is not measured
 		cleanup := func() {
 			if old != nil {
 				old()

@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A printer prints files of text that it has prepared.
+// A printer prints files that it has prepared.
 type printer struct {
 	t    testing.TB
 	file string
@@ -18,7 +18,7 @@ type printer struct {
 
 const printed = "/tmp/sandshell-bench-10mb"
 
-// newPrinter prepares 10 MB of lines of 80 bytes, where the box is.
+// newPrinter prepares 10 MB of lines of 80 bytes, on the machine of the box.
 func newPrinter(t testing.TB, box sandbox.Sandbox) *printer {
 	p := &printer{t, printed, box}
 	execute(t, box, prepare(p.file))
@@ -30,7 +30,7 @@ func prepare(file string) string {
 	return fmt.Sprintf(`yes '%079d' | head -c 10000000 >%s`, 1234567890, file)
 }
 
-// command prints as many times 10 MB; one cat reads them all.
+// command prints the file so many times, with one cat.
 func (p *printer) command(times int) string {
 	command := "cat"
 	for range times {
@@ -46,7 +46,8 @@ func (p *printer) print(times int) {
 	}
 }
 
-// BenchmarkOutput is Execute of what prints much, beside reading a terminal that shows the same.
+// BenchmarkOutput executes a command that prints much. The floor reads a terminal that shows the
+// same.
 func BenchmarkOutput(b *testing.B) {
 	for _, times := range []int{1, 10} {
 		b.Run(fmt.Sprintf("%d0MB", times), func(b *testing.B) {
@@ -72,7 +73,7 @@ func BenchmarkOutput(b *testing.B) {
 	}
 }
 
-// BenchmarkLinear is 100 MB of output beside 10 MB.
+// BenchmarkLinear prints 100 MB. The floor prints 10 MB.
 func BenchmarkLinear(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		p := newPrinter(b, open(b, at))

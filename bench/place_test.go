@@ -14,25 +14,25 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A place is a transport: how a box is reached, and the same without one.
+// A place is a transport, with which boxes and floors are made.
 type place interface {
 	box(ctx context.Context) (sandbox.Sandbox, error)
-	// terminal starts bash on a terminal as boxes have it: with echo, without ONLCR.
+	// terminal starts bash on a terminal with a box's settings: with echo, without ONLCR.
 	terminal() (stream, error)
 	// run executes a script without a terminal.
 	run(script string, stdin io.Reader, stdout io.Writer) error
 }
 
-// A stream is what is typed to a terminal and what the terminal shows.
+// A stream is a terminal's input and output.
 type stream interface {
 	io.ReadWriteCloser
 }
 
-// places has a benchmark for each transport.
+// places runs a benchmark for each transport.
 func places(b *testing.B, f func(b *testing.B, p place)) {
 	b.Run("local", func(b *testing.B) { f(b, local{}) })
 	b.Run("ssh", func(b *testing.B) { f(b, startSSHD(b)) })
-	b.Run("boxd", func(b *testing.B) { // over the same sshd
+	b.Run("boxd", func(b *testing.B) { // with the same sshd
 		s := startSSHD(b)
 		s.boxd = s.dir
 		f(b, s)
@@ -41,7 +41,7 @@ func places(b *testing.B, f func(b *testing.B, p place)) {
 	b.Run("kube", func(b *testing.B) { f(b, startPod(b)) })
 }
 
-// open makes a box that ends with the benchmark.
+// open makes a box. It is closed at the end of the benchmark.
 func open(t testing.TB, p place) sandbox.Sandbox {
 	t.Helper()
 	box, err := p.box(t.Context())
@@ -50,11 +50,11 @@ func open(t testing.TB, p place) sandbox.Sandbox {
 	return box
 }
 
-// execute is Execute for commands that cannot but succeed.
+// execute executes a command, which must succeed.
 func execute(t testing.TB, s sandbox.Session, command string,
 	opts ...sandbox.ExecOption) *sandbox.Result {
 	t.Helper()
-	// cleanups execute too
+	// not the test's context: cleanups use execute, too
 	r, err := s.Execute(context.WithoutCancel(t.Context()), command, opts...)
 	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
 		t.Fatalf("%s: %+v, %v", command, r, err)
@@ -75,10 +75,11 @@ func (c *containers) box(ctx context.Context) (sandbox.Sandbox, error) {
 	return sshbox.New(ctx, sshbox.Config{Image: testImage, Network: "none"})
 }
 
-// shellArgs is the shell that sessions run.
+// shellArgs starts the shell that sessions have.
 var shellArgs = []string{"bash", "--noediting", "--norc"}
 
-// A bareShell is a shell on a terminal without the engine. It is typed to as the engine types.
+// A bareShell is a shell on a terminal, without the library, to which the benchmark types as the
+// library does.
 type bareShell struct {
 	stream
 	t    testing.TB
@@ -86,7 +87,7 @@ type bareShell struct {
 	seen []byte
 }
 
-// bare starts a shell that ends with the benchmark.
+// bare starts a shell. It ends with the benchmark.
 func bare(t testing.TB, p place) *bareShell {
 	t.Helper()
 	s, err := p.terminal()
@@ -95,7 +96,7 @@ func bare(t testing.TB, p place) *bareShell {
 	return &bareShell{stream: s, t: t, buf: make([]byte, 32<<10)}
 }
 
-// typeLine types.
+// typeLine types a line.
 func (s *bareShell) typeLine(p []byte) {
 	if _, err := s.Write(p); err != nil {
 		s.t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// BenchmarkReconnect is Execute right after the connection to a box was cut, beside one docker
-// exec, without which there is no new one.
+// BenchmarkReconnect executes a command right after the connection to the box was cut. The floor is
+// one docker exec, which a new connection needs.
 func BenchmarkReconnect(b *testing.B) {
 	b.Run("docker", func(b *testing.B) {
 		cable := newCable(b, engine(b))
@@ -42,7 +42,7 @@ func BenchmarkReconnect(b *testing.B) {
 	})
 }
 
-// execOnce is a docker exec of echo.
+// execOnce runs echo by docker exec.
 func execOnce(t testing.TB, e *client.Client, id string) {
 	t.Helper()
 	exec, err := e.ExecCreate(t.Context(), id, client.ExecCreateOptions{AttachStdout: true,
@@ -56,9 +56,9 @@ func execOnce(t testing.TB, e *client.Client, id string) {
 	}
 }
 
-// A cable is a way to the engine that can be cut.
+// A cable forwards connections to the engine. It can be cut.
 type cable struct {
-	engine *client.Client // at its end
+	engine *client.Client // uses the cable
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
 }
@@ -105,7 +105,7 @@ func newCable(t testing.TB, e *client.Client) *cable {
 	return c
 }
 
-// cut cuts all connections that there are.
+// cut cuts all connections.
 func (c *cable) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

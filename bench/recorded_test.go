@@ -14,16 +14,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A recorded line is the very bytes that the engine sends to a shell for the command ":".
+// recorded is the line that package shellbox types to a shell for the command ":".
 type recorded struct {
 	line []byte
 	tty  []byte // the name of that shell's terminal, which is in the line
-	// what the terminal shows when the command has ended with status 0, before the directory, see
+	// what the terminal shows, before the directory, after the command has ended with status 0: see
 	// shellbox/marker.go
 	end []byte
 }
 
-// record has the engine execute a command ":" and listens.
+// record executes the command ":" in a session, and records what it types.
 func record(t testing.TB) recorded {
 	t.Helper()
 	l := &listener{}
@@ -42,7 +42,7 @@ func record(t testing.TB) recorded {
 	return recorded{line, tty, fmt.Appendf(nil, "\x1b]133;D;%s;%s;0;", m[1], m[2])}
 }
 
-// repeat returns what executes the line in s, a shell on a terminal of its own without echo.
+// repeat returns a function that types the line to s, a shell on another terminal, without echo.
 func (r recorded) repeat(s *bareShell) func() {
 	s.typeLine([]byte("stty -echo; PS1= PS2=; printf '<%s>\\a' \"$(tty)\"\n"))
 	s.until([]byte("</dev/pts/"), 0)
@@ -57,7 +57,7 @@ func (r recorded) repeat(s *bareShell) func() {
 	}
 }
 
-// A listener is this machine as a Host that writes down what its shell is sent.
+// A listener is this machine as a Host. It records what its shell is sent.
 type listener struct {
 	local
 	mu    sync.Mutex

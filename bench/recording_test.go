@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
-// BenchmarkRecord is 100 MB of output that is recorded to a file, beside the same box without.
+// BenchmarkRecord records 100 MB of output to a file. The floor is the same without a recording.
 func BenchmarkRecord(b *testing.B) {
 	places(b, func(b *testing.B, at place) {
 		plain := newPrinter(b, open(b, at))
@@ -25,7 +25,7 @@ func BenchmarkRecord(b *testing.B) {
 		comparison{
 			floor: func() { plain.print(10) },
 			ours:  func() { recorded.print(10) },
-			before: func() { // one turn's recording at a time
+			before: func() { // keeps the file of one turn
 				_, err := file.Seek(0, 0)
 				noError(b, err)
 				noError(b, file.Truncate(0))

@@ -18,15 +18,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A login is what it takes to log in.
+// A login has the keys of a server and a user.
 type login struct {
 	user    string
 	key     ssh.Signer
 	hostKey ssh.HostKeyCallback
 }
 
-// newLogin makes the keys; the server's private one and the user's public one are returned as their
-// files are to be.
+// newLogin makes keys. It also returns the content of the files that the server needs: its private
+// key, and the user's public key.
 func newLogin(t testing.TB, name string) (l login, hostKey, authorized string) {
 	t.Helper()
 	newKey := func() (ssh.Signer, string) {
@@ -56,8 +56,7 @@ func (l login) handshake(conn net.Conn) (*ssh.Client, error) {
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// An sshSession is bash on a terminal at the other end of an SSH connection: x/crypto's, and
-// nothing else.
+// An sshSession is bash on a terminal, over an SSH connection of package x/crypto/ssh.
 type sshSession struct {
 	io.Reader
 	io.Writer
@@ -91,16 +90,16 @@ func sshRun(c *ssh.Client, script string, stdin io.Reader, stdout io.Writer) err
 	return s.Run(script)
 }
 
-// sshd is an OpenSSH server on loopback, of the benchmark's own, and a plain connection to it.
+// sshd is an OpenSSH server on loopback, and a plain connection to it.
 type sshd struct {
 	login
 	address string
 	dir     string // for boxd
-	boxd    string // that, or sshbox.NoBoxd
+	boxd    string // dir, or sshbox.NoBoxd
 	client  *ssh.Client
 }
 
-// startSSHD starts a server that ends with the benchmark.
+// startSSHD starts a server. It ends with the benchmark.
 func startSSHD(t testing.TB) *sshd {
 	t.Helper()
 	server := sshdtest.Start(t)

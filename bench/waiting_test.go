@@ -11,9 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// BenchmarkWaiting is the time from a program's read to the report that it waits. The program
-// prints the time right before it reads. The limit applies to the second slowest of a hundred; what
-// polls for some time only counts as waiting after a quiet second.
+// BenchmarkWaiting measures the time from a program's read to the Result that it waits. The program
+// prints the time right before it reads. The limit applies to the second slowest of a hundred. A
+// program that polls counts as waiting only after a quiet second.
 func BenchmarkWaiting(b *testing.B) {
 	for _, program := range []struct {
 		name, before, read string
@@ -26,7 +26,7 @@ func BenchmarkWaiting(b *testing.B) {
 		{"secret", "", `read -rs x`, sandbox.Secret, "a\n", 60, 0},
 		{"key", "", `read -rsn1 x`, sandbox.Keys, "a", 60, 0},
 		{"key-polled", "", `read -rsn1 -t 100 x`, sandbox.Keys, "a", 20, time.Second},
-		// the probe has backed off
+		// by then, the session looks less often
 		{"line-after-work", "sleep 0.$((RANDOM % 500 + 200));", `read -r x`, sandbox.Line, "a\n",
 			20, 0},
 	} {

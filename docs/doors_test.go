@@ -12,8 +12,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// The programs of the README's three doors run as they stand, but for the image: there is no
-// registry here.
+// TestDoors runs the programs of the README's three doors. It only replaces the image, because
+// tests use no registry.
 func TestDoors(t *testing.T) {
 	dockertest.Engine(t, dockertest.Image)
 	var doors []snippet
@@ -62,7 +62,7 @@ func main() {
 	require.NoError(t, err, "%s", out)
 
 	for i, want := range []string{
-		"run\nanswer\n", "1 pass of 1 task", "it runs",
+		"sure? \n[waiting for a line of input", "1 pass of 1 task", "it runs",
 	} {
 		t.Run(names[i], func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,6 @@ func main() {
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), want)
 			if names[i] == "agent" {
-				require.Contains(t, string(out), "sure? \n[waiting for a line of input")
 				require.Contains(t, string(out), "yes\n")
 			}
 		})

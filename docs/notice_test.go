@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// NOTICE names every module that boxd's binaries hold.
+// TestNotice shows that NOTICE names every module that boxd's binaries contain.
 func TestNotice(t *testing.T) {
 	notice, err := os.ReadFile("../NOTICE")
 	require.NoError(t, err)

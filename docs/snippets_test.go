@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A snippet is a block of Go in a document.
+// A snippet is a block of Go code in a document.
 type snippet struct {
-	where string // file and line
+	where string // its file and line
 	code  string
 }
 
@@ -38,11 +38,11 @@ func snippets(t *testing.T, path string) []snippet {
 			code.WriteString(line + "\n")
 		}
 	}
-	require.Nil(t, code, "%s: a block without an end", path)
+	require.Nil(t, code, "%s: the last block has no end", path)
 	return found
 }
 
-// imports are the packages that a fragment may use, by name.
+// imports maps the names of packages that a fragment may use to their paths.
 var imports = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "json": "encoding/json", "log": "log",
 	"http": "net/http", "os": "os", "regexp": "regexp", "strings": "strings", "time": "time",
@@ -50,9 +50,9 @@ var imports = map[string]string{
 
 func init() {
 	for _, path := range []string{"sandbox", "sandbox/recording", "sandbox/tracing",
-		"sandbox/shellbox", "sandbox/sandboxtest", "localbox", "sshbox", "kubebox", "harness",
-		"service", "service/pods", "tools", "tools/mcp", "plugin", "plugin/jupyter",
-		"plugin/browser", "plugin/agentskills", "plugin/pytool"} {
+		"sandbox/logging", "sandbox/shellbox", "sandbox/sandboxtest", "localbox", "sshbox",
+		"kubebox", "egress", "harness", "service", "service/pods", "tools", "tools/mcp", "plugin",
+		"plugin/jupyter", "plugin/browser", "plugin/agentskills", "plugin/pytool"} {
 		imports[filepath.Base(path)] = "github.com/sandshell/sandshell/" + path
 	}
 }
@@ -64,8 +64,8 @@ var (
 	defined = regexp.MustCompile(`\bbox(, \w+)? :=`)
 )
 
-// file returns a file that holds the snippet as the function name(ctx) error. A snippet that does
-// not make its box gets a nil one: it is compiled only.
+// file returns a Go file with the snippet as the body of the function name(ctx) error. If the
+// snippet uses a box and does not make it, the box is nil, and the file can only be compiled.
 func (s snippet) file(pkg, name string) []byte {
 	plain := literal.ReplaceAllString(comment.ReplaceAllString(s.code, ""), `""`)
 	var paths []string
@@ -95,8 +95,8 @@ func (s snippet) file(pkg, name string) []byte {
 	return b.Bytes()
 }
 
-// Every block of Go in the documents compiles: whole programs as they are, and fragments as the
-// body of a function.
+// TestSnippets compiles every block of Go code in the documents: whole programs as they are, and
+// fragments as the body of a function.
 func TestSnippets(t *testing.T) {
 	documents, err := filepath.Glob("*.md")
 	require.NoError(t, err)
@@ -120,6 +120,7 @@ func TestSnippets(t *testing.T) {
 	vet(t, fragments...)
 }
 
+// vet runs go vet on files.
 func vet(t *testing.T, files ...string) {
 	cmd := exec.Command("go", append([]string{"vet"}, files...)...)
 	cmd.Dir = ".."
@@ -127,7 +128,7 @@ func vet(t *testing.T, files ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// Every relative link of a document leads to a file.
+// TestLinks shows that every relative link of a document leads to a file.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	documents, err := filepath.Glob("*.md")

@@ -9,14 +9,13 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// ours makes a name that no other test of this engine's has, of another checkout perhaps.
-func ours(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
+// uniqueID returns an ID that no other test process has, on the same engine.
+func uniqueID(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
 // boxesOf returns the ids of a task's boxes.
 func boxesOf(t *testing.T, task string) (ids []string) {
@@ -30,7 +29,7 @@ func boxesOf(t *testing.T, task string) (ids []string) {
 	return ids
 }
 
-// While a task runs, the boxes of those that come next are made, and no more.
+// TestAhead checks how many boxes of the next tasks are made while the first task runs.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -39,19 +38,18 @@ func TestAhead(t *testing.T) {
 			t.Parallel()
 			var tasks []Task
 			for i := range want {
-				tasks = append(tasks, small(ours(fmt.Sprintf("ahead%d-%d", ahead, i))))
+				tasks = append(tasks, small(uniqueID(fmt.Sprintf("ahead%d-%d", ahead, i))))
 			}
 			s, err := Run(t.Context(), Config{Tasks: tasks, Dir: t.TempDir(), Name: "agent",
-				Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, box sandbox.Sandbox,
-					task Task) error {
-					if task.ID == tasks[0].ID {
+				Parallel: 1, Ahead: ahead, Agent: func(ctx context.Context, trial *Trial) error {
+					if trial.Task.ID == tasks[0].ID {
 						for i, n := range want {
 							assert.Eventually(t, func() bool {
 								return len(boxesOf(t, tasks[i].ID)) == n
 							}, time.Minute, 10*time.Millisecond, "boxes of task %d", i)
 						}
 					}
-					return Oracle(ctx, box, task)
+					return Oracle(ctx, trial)
 				}})
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintf("%d pass of %[1]d tasks", len(want)), s.Text())
@@ -59,14 +57,14 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// A box that dies before its task begins costs an attempt.
+// TestAheadDies removes a box before its task begins, which costs an attempt.
 func TestAheadDies(t *testing.T) {
 	t.Parallel()
 	engine := dockertest.Engine(t, dockertest.Busybox)
-	tasks := []Task{small(ours("dies-first")), small(ours("dies-second"))}
+	tasks := []Task{small(uniqueID("dies-first")), small(uniqueID("dies-second"))}
 	s, err := Run(t.Context(), Config{Tasks: tasks, Dir: t.TempDir(), Name: "agent", Parallel: 1,
-		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-			if task.ID == tasks[0].ID {
+		Agent: func(ctx context.Context, trial *Trial) error {
+			if trial.Task.ID == tasks[0].ID {
 				var ids []string
 				if assert.Eventually(t, func() bool {
 					ids = boxesOf(t, tasks[1].ID)
@@ -77,15 +75,16 @@ func TestAheadDies(t *testing.T) {
 					assert.NoError(t, err)
 				}
 			}
-			return Oracle(ctx, box, task)
+			return Oracle(ctx, trial)
 		}})
 	require.NoError(t, err)
 	require.Equal(t, "2 pass of 2 tasks", s.Text())
 	require.Equal(t, 2, s.Results[1].Attempts)
 }
 
-// BenchmarkAhead runs tasks that wait, as for a model, or that compute, with boxes made when their
-// tasks begin and ahead. An op is a task; ms/box is how long it waits for its box.
+// BenchmarkAhead runs tasks that wait, as for a model, and tasks that compute. Their boxes are made
+// when the task begins (0) or ahead (1, 2). An op is a task, and ms/box is how long it waits for
+// its box.
 func BenchmarkAhead(b *testing.B) {
 	dockertest.Engine(b, dockertest.Busybox)
 	for name, command := range map[string]string{"waits": "sleep 1",

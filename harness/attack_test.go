@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is an agent that types the commands of a file of testdata/attacks.
+// attack returns an agent that executes the commands in a file of testdata/attacks.
 func attack(t *testing.T, name string) Agent {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "attacks", name))
@@ -26,7 +26,7 @@ func attack(t *testing.T, name string) Agent {
 	return Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil)
 }
 
-// attacked is a task in the big image, whose check has a file to put into the box.
+// attacked returns a task in the big image, whose check puts files into the box.
 func attacked(check string) Task {
 	return Task{
 		ID: "task", Image: dockertest.Image, Instruction: "x",
@@ -38,18 +38,18 @@ func attacked(check string) Task {
 	}
 }
 
-// endless are programs that print without end, in the places of those that somebody might run.
+// endless replaces programs that the harness might run by one that prints 3 GB.
 const endless = `cp /bin/bash /tmp/b; printf '#!/tmp/b\nexec head -c 3000000000 /dev/zero\n' >/tmp/m; chmod +x /tmp/m
 for p in mkdir sh bash dirname cat chmod find ls cksum sort pwd tar; do ln -f /tmp/m $(command -v $p); done`
 
-// What a box prints without end costs no memory here, wherever it comes from.
+// TestEndlessOutput checks that a box that prints without end does not cost this process memory.
 func TestEndlessOutput(t *testing.T) {
 	dockertest.Engine(t, dockertest.Image)
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // else the bound would depend on GOGC
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the bound below depends on GOGC
 	task := attacked("exit 1")
-	task.Check.Time = time.Second // a check that prints has this long
+	task.Check.Time = time.Second // a check that prints is ended after this time
 	for name, agent := range map[string]Agent{"mkdir": attack(t, "mem.txt"),
-		"all": types(endless)} {
+		"all": typing(endless)} {
 		idle := heap()
 		done, most := make(chan struct{}), make(chan int)
 		go func() {
@@ -77,15 +77,15 @@ func TestEndlessOutput(t *testing.T) {
 	}
 }
 
-// heap is what this process's objects take, garbage too, in MiB. The memory that the race detector
-// adds is not in it.
+// heap returns the size of this process's objects in MiB, with garbage, and without what the race
+// detector adds.
 func heap() int {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return int(sample[0].Value.Uint64() >> 20)
 }
 
-// Nothing of a box changes the terminal of who runs the harness: progress, table, log, results.
+// TestEscapes checks that no control character of a box reaches progress, table, log or results.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)
@@ -109,7 +109,8 @@ func TestEscapes(t *testing.T) {
 	require.Equal(t, Fail, s.Results[0].Status)
 }
 
-// Who can cheat a check, and who cannot.
+// TestCheat has agents that try to make a check pass without doing the task. The first one
+// succeeds, as the package's doc says.
 func TestCheat(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)
@@ -124,7 +125,7 @@ func TestCheat(t *testing.T) {
 		change func(*Task)
 		status Status
 	}{
-		{"root, in its box", cheat, nil, Pass}, // as the documentation says
+		{"root, in its box", cheat, nil, Pass},
 		{"root, a fresh box", cheat, func(task *Task) {
 			task.Check.Fresh = []string{"/work"}
 		}, Fail},
@@ -133,12 +134,12 @@ func TestCheat(t *testing.T) {
 			task.Solution.Command = "echo done >/tmp/file"
 		}, Fail},
 		{"user", cheat, asUser, Fail},
-		{"user, by PATH", types("mkdir bin; printf '#!/bin/sh\n' >bin/cmp; chmod +x bin/cmp; cmp " +
-			"1 2"), func(task *Task) {
+		{"user, by PATH", typing("mkdir bin; printf '#!/bin/sh\n' >bin/cmp; chmod +x bin/cmp; " +
+			"cmp 1 2"), func(task *Task) {
 			asUser(task)
 			task.Check.Command = "cmp /etc/passwd /etc/group"
 		}, Fail},
-		{"user, the tests", types("mkdir /tests; (while :; do echo >/tests/t; done) >/dev/null " +
+		{"user, the tests", typing("mkdir /tests; (while :; do echo >/tests/t; done) >/dev/null " +
 			"2>&1 &"), func(task *Task) {
 			asUser(task)
 			task.Check.Command = "grep x /tests/t && exit 1"
@@ -147,13 +148,13 @@ func TestCheat(t *testing.T) {
 			asUser(task)
 			task.Check.Command = `[ "$(stat -c %U /work/*)" = "$(printf 'user\n%.0s' 1 2 3 4)" ] && [ $(id -u) = 0 ]`
 		}, Pass},
-		{"fresh, done", types("mkdir -p /work/a; echo done >/work/a/b; rm -r /work/old /none"),
+		{"fresh, done", typing("mkdir -p /work/a; echo done >/work/a/b; rm -r /work/old /none"),
 			func(task *Task) {
 				task.Check.Fresh, task.Setup = []string{"/work", "/none"},
 					"mkdir -p /work/old /none"
 				task.Check.Command = "grep done /work/a/b && ! [ -e /work/old ] && ! [ -e /none ]"
 			}, Pass},
-		{"no such user", Nop, func(task *Task) { task.AgentUser = "nobody-here" }, Error},
+		{"no such user", Nop, func(task *Task) { task.AgentUser = "nobody-here" }, Broken},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -161,20 +162,21 @@ func TestCheat(t *testing.T) {
 			if c.change != nil {
 				c.change(&task)
 			}
-			box := sshbox.Config{Env: []string{"PATH=/work/bin:/usr/local/bin:/usr/bin:/bin"}}
-			r := runOne(t, task, c.agent, Config{Retries: -1, Box: box})
+			place := sshbox.Place{Config: sshbox.Config{
+				Env: []string{"PATH=/work/bin:/usr/local/bin:/usr/bin:/bin"}}}
+			r := runOne(t, task, c.agent, Config{Retries: -1, Place: place})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 		})
 	}
 }
 
-// worker makes a file in each of the ways that an agent has.
-func worker(ctx context.Context, box sandbox.Sandbox, _ Task) error {
-	_, first := box.Execute(ctx, "touch executed")
-	job, second := box.Background(ctx, "touch job")
+// worker is an agent that makes a file in each way that a Sandbox has.
+func worker(ctx context.Context, trial *Trial) error {
+	_, first := trial.Box.Execute(ctx, "touch executed")
+	job, second := trial.Box.Background(ctx, "touch job")
 	if second == nil {
 		_, second = job.Wait(ctx)
 	}
-	_, third := box.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "run"}})
-	return errors.Join(first, second, third, box.Files().WriteFile(ctx, "file", nil, 0o600))
+	_, third := trial.Box.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "run"}})
+	return errors.Join(first, second, third, trial.Box.Files().WriteFile(ctx, "file", nil, 0o600))
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,25 +14,29 @@ import (
 	"strings"
 
 	"github.com/containerd/errdefs"
-	"github.com/sandshell/sandshell/sshbox"
 )
 
-// digest returns a hash of the task's fields and of the content of the files that it names. It does
-// not depend on where on this machine the files are, nor on the Config.
+// digest returns a hash of the task's fields, without Tags, and of the files that it names. The
+// hash depends neither on the place of the files on this machine nor on the Config.
 func (t Task) digest() (string, error) {
 	sum := sha256.New()
-	for _, files := range []*[]File{&t.Files, &t.Check.Files, &t.Solution.Files} {
-		*files = slices.Clone(*files)
-		for i, f := range *files {
+	t.Tags = nil
+	for _, list := range []struct {
+		field string
+		files *[]File
+	}{{"files", &t.Files}, {"check.files", &t.Check.Files},
+		{"solution.files", &t.Solution.Files}} {
+		*list.files = slices.Clone(*list.files)
+		for i, f := range *list.files {
 			if err := digestTree(sum, f.From); err != nil {
-				return "", err
+				return "", fmt.Errorf("%s[%d].from: %w", list.field, i, err)
 			}
-			(*files)[i].From = ""
+			(*list.files)[i].From = ""
 		}
 	}
 	if t.Build != nil {
 		if err := digestTree(sum, t.Build.Dir); err != nil {
-			return "", err
+			return "", fmt.Errorf("build.dir: %w", err)
 		}
 		t.Build = &Build{Dockerfile: t.Build.Dockerfile}
 	}
@@ -43,7 +46,8 @@ func (t Task) digest() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:12]), nil
 }
 
-// digestTree adds the names, modes and contents of what is at root; "" is nothing.
+// digestTree writes the names, modes and contents of the files at root to sum. If root is "", it
+// writes nothing.
 func digestTree(sum io.Writer, root string) error {
 	if root == "" {
 		return nil
@@ -83,10 +87,10 @@ func digestFile(sum io.Writer, path string) error {
 	return err
 }
 
-// digests sets r.digest and r.imageID for all tasks.
-func (r *runner) digests(ctx context.Context, tasks []Task) error {
+// digestTasks sets r.digest and r.imageID for all tasks.
+func (r *runner) digestTasks(ctx context.Context, tasks []Task) error {
 	r.digest, r.imageID = map[string]string{}, map[string]string{}
-	engine := sshbox.Engine{Docker: r.cfg.Box.Docker, Logger: r.cfg.Box.Logger}
+	identifier, _ := r.cfg.Place.(imageIdentifier)
 	images := map[string]string{}
 	for _, t := range tasks {
 		digest, err := t.digest()
@@ -94,12 +98,12 @@ func (r *runner) digests(ctx context.Context, tasks []Task) error {
 			return fmt.Errorf("task %q: %w", t.ID, err)
 		}
 		r.digest[t.ID] = digest
-		if t.Image == "" {
+		if t.Image == "" || identifier == nil {
 			continue
 		}
 		id, known := images[t.Image]
 		if !known {
-			id, err = engine.ImageID(ctx, t.Image)
+			id, err = identifier.ImageID(ctx, t.Image)
 			if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidArgument(err) {
 				return err
 			}
@@ -110,66 +114,38 @@ func (r *runner) digests(ctx context.Context, tasks []Task) error {
 	return nil
 }
 
-// changed says what has changed since the task got its result. It is empty if nothing has.
-func (r *runner) changed(result Result) string {
-	what, now := "", r.imageID[result.Task]
-	switch {
-	case result.Digest != r.digest[result.Task]:
-		what = "task " + result.Task
-	case result.Image != "" && now != "" && result.Image != now:
-		what = "the image of task " + result.Task
-	default:
-		return ""
-	}
-	return fmt.Sprintf("%s has changed since its result, %s", what, result.Status)
+// changed reports whether the task, its files or its image have changed since a result.
+func (r *runner) changed(result Result) bool {
+	now := r.imageID[result.Task]
+	return result.Digest != r.digest[result.Task] ||
+		result.Image != "" && now != "" && result.Image != now
 }
 
-// Changed, in Config.Again, stands for the tasks that have changed since they got their result.
-const Changed = "changed"
-
-// dropAgain drops the results that Config.Again names. If a result is left of a task that has
-// changed since, the error is ErrChanged.
-func (r *runner) dropAgain() error {
-	var drop, changed []string
-	for _, t := range r.cfg.Tasks {
-		result, ok := r.results.of(t.ID)
-		if !ok {
-			continue
+// dropResults drops the results of tasks that have changed, and those that Config.Again names. It
+// sets r.before for the former.
+func (r *runner) dropResults() error {
+	r.before = map[sampleID]Status{}
+	return r.results.drop(func(result Result) bool {
+		if _, ours := r.digest[result.Task]; !ours {
+			return false
 		}
-		what := r.changed(result)
-		switch {
-		case slices.Contains(r.cfg.Again, string(result.Status)),
-			slices.Contains(r.cfg.Again, t.ID),
-			what != "" && slices.Contains(r.cfg.Again, Changed):
-			drop = append(drop, t.ID)
-		case what != "":
-			changed = append(changed, what)
+		if r.changed(result) {
+			r.before[result.id()] = result.Status
+			return true
 		}
-	}
-	if len(changed) > 0 {
-		const shown = 5
-		more := ""
-		if n := len(changed) - shown; n > 0 {
-			changed, more = changed[:shown], fmt.Sprintf("\nand %d more", n)
-		}
-		return fmt.Errorf("%w:\n%s%s", ErrChanged, strings.Join(changed, "\n"), more)
-	}
-	return r.results.drop(drop)
+		return slices.Contains(r.cfg.Again, string(result.Status)) ||
+			slices.Contains(r.cfg.Again, result.Task)
+	})
 }
 
-// ErrChanged says that tasks have changed since they got the results in the directory of results.
-var ErrChanged = errors.New(
-	"tasks have changed since their results: run them again (Config.Again " +
-		"with Changed), or choose another directory")
-
-// checkAgain returns an error if Config.Again has what is neither a status nor a task.
+// checkAgain returns an error if an element of Config.Again is neither a status nor a task.
 func checkAgain(again []string, tasks []Task) error {
 	for _, a := range again {
-		known := a == Changed || slices.Contains(Statuses, Status(a)) ||
+		known := slices.Contains(Statuses, Status(a)) ||
 			slices.ContainsFunc(tasks, func(t Task) bool { return t.ID == a })
 		if !known {
-			return fmt.Errorf("Config.Again: %q is neither a task nor a status: "+
-				"there are %s, and %s", a, statusesText(), Changed)
+			return fmt.Errorf("Config.Again: %q is neither a task nor a status: name a task, or %s",
+				a, statusesText())
 		}
 	}
 	return nil

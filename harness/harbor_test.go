@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -11,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// harborTaskFiles are a task as "harbor tasks init" and the tasks of terminal-bench 2 have it.
+// harborTaskFiles returns the files of a task, by name. They are like those that "harbor tasks
+// init" makes, and those of terminal-bench 2.
 func harborTaskFiles() map[string]string {
 	return map[string]string{
 		"hello/task.toml": `schema_version = "1.1"
@@ -65,8 +65,8 @@ WORD = "${SANDSHELL_HARNESS_NOT_SET:-hello}"
 	}
 }
 
-// A task in Harbor's form is read, its image built, and it is judged by its reward, which is the
-// tests' and not the agent's.
+// TestHarbor reads a task in Harbor's form, builds its image, and runs agents on it. Only a reward
+// that the tests have written counts.
 func TestHarbor(t *testing.T) {
 	testenv.NeedsAll(t, "it makes images and boxes: TestHarborForms and TestHarborWrong read "+
 		"such folders, TestJudge judges")
@@ -83,38 +83,45 @@ func TestHarbor(t *testing.T) {
 	require.Equal(t, 2*time.Minute, task.Check.Time)
 	require.Equal(t, []string{"PLACE=/app"}, task.Env)
 	require.Equal(t, []string{"DEBIAN_FRONTEND=noninteractive", "WORD=hello"}, task.Solution.Env)
-	removeBuilt(t, d, task) // when all have ended
+	removeBuilt(t, d, task) // after the parallel tests below
+	points := map[string]float64{PointsScore: 1}
 	for i, c := range []struct {
 		agent  Agent
 		status Status
+		scores map[string]float64
 	}{
-		{Oracle, Pass}, {Nop, Fail},
-		{types("echo 1 >/logs/verifier/reward.txt; echo helo >hello.txt"), Fail},
-		{types("ls /tests /solution 2>/dev/null || cp word $PLACE/hello.txt"), Pass},
+		{Oracle, Pass, points}, {Nop, Fail, nil},
+		{typing("echo 1 >/logs/verifier/reward.txt; echo helo >hello.txt"), Fail, nil},
+		{typing("ls /tests /solution 2>/dev/null || cp word $PLACE/hello.txt"), Pass, points},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			r := runOne(t, task, c.agent, Config{})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
+			require.Equal(t, c.scores, r.Scores)
 		})
 	}
 }
 
-// What older files say, what is left out, and what newer ones say of networks and users.
+// TestHarborForms reads the keys of older and newer files, and files without keys.
 func TestHarborForms(t *testing.T) {
 	t.Parallel()
 	for toml, want := range map[string]Task{
 		"version = \"1.0\"\n[environment]\ncpus = 2\nmemory = \"2G\"\nstorage = \"10G\"\n": {
-			Limits: Limits{Memory: 2 << 30, CPUs: 2, Network: "bridge"}},
-		"": {Limits: Limits{Network: "bridge"}},
+			Limits: Limits{Memory: 2 << 30, CPUs: 2, Network: "open"}},
+		"": {Limits: Limits{Network: "open"}},
 		"[environment]\nallow_internet = true\nnetwork_mode = \"no-network\"\n": {
 			Limits: Limits{Network: "none"}},
+		"[environment]\nnetwork_mode = \"allowlist\"\nallowed_hosts = [\"a.example.com\", " +
+			"\"*.b.example.com\"]\n[agent]\nnetwork_mode = \"allowlist\"\nallowed_hosts = " +
+			"[\"a.example.com\", \"*.b.example.com\"]\n": {Limits: Limits{Network: "none",
+			Egress: []string{"a.example.com", "*.b.example.com"}}},
 		"[agent]\nuser = 1000\n[verifier]\nuser = \"1000\"\n": {User: "1000",
-			Limits: Limits{Network: "bridge"}},
+			Limits: Limits{Network: "open"}},
 		"[agent]\nuser = 1000\n[verifier]\nuser = \"root\"\n": {User: "root",
-			AgentUser: "1000", Limits: Limits{Network: "bridge"}},
+			AgentUser: "1000", Limits: Limits{Network: "open"}},
 		"[agent]\nuser = \"agent\"\n": {
-			AgentUser: "agent", Limits: Limits{Network: "bridge"}},
+			AgentUser: "agent", Limits: Limits{Network: "open"}},
 	} {
 		files := harborTaskFiles()
 		files["hello/task.toml"] = toml
@@ -127,33 +134,6 @@ func TestHarborForms(t *testing.T) {
 	}
 }
 
-// The reward is what the tests have written, in either form.
-func TestHarborReward(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		file, content string
-		passed        bool
-	}{
-		{"reward.txt", "1\n", true}, {"reward.txt", "1.0", true}, {"reward.txt", "0\n", false},
-		{"reward.txt", "0.99\n", false},
-		{"reward.txt", "", false}, {"reward.txt", "true\n", false}, {"reward.txt", "10", false},
-		{"reward.json", `{"reward": 1}`, true},
-		{"reward.json", `{"accuracy":0.5,"reward":1.0,"seconds":3}`, true},
-		{"reward.json", "{\n  \"seconds\": 3,\n  \"reward\": 1\n}\n", true},
-		{"reward.json", "\n{\"reward\":0}", false},
-		{"reward.json",
-			`{"tests": [{"name": "a", "reward": 1}], "reward": 0, "of": {"b": {"reward": 1}}}`,
-			false},
-		{"reward.json", `{"accuracy": 1}`, false}, {"reward.json", `{"reward": true}`, false},
-		{"reward.json", `{"reward": 12}`, false},
-		{"other", "1", false},
-	} {
-		err := exec.Command("sh", "-c", harborReward, "sh",
-			write(t, map[string]string{c.file: c.content})).Run()
-		require.Equal(t, c.passed, err == nil, "%s: %q", c.file, c.content)
-	}
-}
-
 func TestHarborWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,46 +142,55 @@ func TestHarborWrong(t *testing.T) {
 	}{
 		{"hello/task.toml", "version = 1\n[agent\n", "task.toml:2: "},
 		{"hello/task.toml", "[agent]\n\ntimeout_sec = \"long\"\n",
-			"task.toml:3: field agent.timeout_sec: it has to be a number"},
+			`task.toml:3: field agent.timeout_sec: "long" is not a number`},
 		{"hello/task.toml", "[agent]\ntimeout_sec = -1.0\n",
-			"task.toml:2: field agent.timeout_sec: -1 s"},
+			"task.toml:2: field agent.timeout_sec: -1: write seconds"},
 		{"hello/task.toml", "[environment]\nmemory = \"much\"\n",
-			"task.toml:2: field environment.memory: \"much\" is no size"},
+			`task.toml:2: field environment.memory: "much" is not a size`},
 		{"hello/instruction.md", "-", "instruction.md: it is missing"},
 		{"hello/environment/Dockerfile", "-", "Dockerfile: it is missing, and task.toml has no " +
 			"environment.docker_image"},
 		{"hello/tests/test.sh", "-", "test.sh: it is missing"},
 		{"hello/environment/docker-compose.yaml", "services: {}\n",
 			"docker-compose.yaml: tasks of several containers"},
-		{"hello/task.toml", "-", "there is no task.toml in it, nor below"},
+		{"hello/task.toml", "-", "there is no task.toml in it or below it"},
 		{"hello/task.toml", "[environment]\ngpus = 1\n",
-			"task.toml:2: field environment.gpus: 1: boxes have none here"},
+			"task.toml:2: field environment.gpus: 1: GPUs are not supported"},
 		{"hello/task.toml", "[environment]\nallowed_hosts = [\"example.org\"]\n",
-			"field environment.network_mode: a box cannot be held to a list of hosts"},
+			"field environment.network_mode: \"\": write allowlist, because there are"},
+		{"hello/task.toml", "[environment]\nnetwork_mode = \"allowlist\"\n",
+			"field environment.allowed_hosts: it is missing: name hosts, or write no-network"},
+		{"hello/task.toml", "[environment]\nnetwork_mode = \"allowlist\"\n" +
+			"allowed_hosts = [\"a.example.com\", \"x y\"]\n",
+			`field environment.allowed_hosts: rule "x y", column 1: there is no method "x"`},
+		{"hello/task.toml", "[environment]\nnetwork_mode = \"allowlist\"\n" +
+			"allowed_hosts = [\"a.example.com\"]\n[verifier]\nnetwork_mode = \"allowlist\"\n" +
+			"allowed_hosts = [\"b.example.com\"]\n",
+			"field verifier.allowed_hosts: they must be the same as environment.allowed_hosts"},
 		{"hello/task.toml", "[environment]\nnetwork_mode = \"some\"\n",
-			"task.toml:2: field environment.network_mode: \"some\": there are public,"},
+			"task.toml:2: field environment.network_mode: \"some\": write public, no-"},
 		{"hello/task.toml", "[agent]\nnetwork_mode = \"no-network\"\n",
-			"task.toml:2: field agent.network_mode: \"no-network\": it cannot be another"},
+			"task.toml:2: field agent.network_mode: \"no-network\": it must be the same"},
 		{"hello/task.toml", "[verifier]\nuser = \"root\"\n",
-			"task.toml:2: field verifier.user: \"root\": say agent.user too"},
+			"task.toml:2: field verifier.user: \"root\": set agent.user too"},
 		{"hello/task.toml", "[verifier]\nuser = true\n",
-			"task.toml:2: field verifier.user: it has to be a name or a number"},
+			"task.toml:2: field verifier.user: true is not a name or a number"},
 		{"hello/task.toml", "[agent]\nallowed_hosts = 7\n",
-			"task.toml:2: field agent.allowed_hosts: it has to be a list"},
+			"task.toml:2: field agent.allowed_hosts: it is \"7\": it has to be a list"},
 		{"hello/task.toml", "[environment]\ncpus = \"1\"\n",
-			"task.toml:2: field environment.cpus: it has to be a number"},
+			`task.toml:2: field environment.cpus: "1" is not a number`},
 		{"hello/task.toml", "[environment]\nallow_internet = 1\n",
-			"field environment.allow_internet: it has to be true or false"},
-		{"hello/task.toml", "environment = 1\n", "task.toml:1: field environment: it has to be a " +
-			"table"},
+			"field environment.allow_internet: 1 is not true or false"},
+		{"hello/task.toml", "environment = 1\n",
+			"task.toml:1: field environment: it is \"1\": it has to have keys"},
 		{"hello/task.toml", "[environment.env]\nA = 1\n",
-			"field environment.env.A: it has to be a string"},
+			"task.toml:2: field environment.env.A: 1 is not a text"},
 		{"hello/task.toml", "[environment]\ngpus = 1.5\n",
-			"field environment.gpus: it has to be a whole number"},
+			"field environment.gpus: \"1.5\" is not a whole number"},
 		{"hello/task.toml", "[verifier.env]\nKEY = \"${SANDSHELL_HARNESS_NOT_SET}\"\n",
-			"task.toml:2: field verifier.env.KEY: SANDSHELL_HARNESS_NOT_SET is not set here"},
+			"task.toml:2: field verifier.env.KEY: the variable SANDSHELL_HARNESS_NOT_SET is "},
 		{"hello/task.toml", "[[steps]]\nname = \"one\"\n",
-			"task.toml: tasks of several steps cannot be run here"},
+			"task.toml: tasks of several steps are not supported"},
 	} {
 		files := harborTaskFiles()
 		files[c.file] = c.content

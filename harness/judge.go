@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,49 +19,11 @@ import (
 // differencesMax is how many differences the log shows.
 const differencesMax = 20
 
-// runReference runs the reference solution in a box of its own, and lists what it leaves.
-// Check.Like compares with that list, also in later attempts.
-func (t *trial) runReference(ctx context.Context) *verdict {
-	if t.ahead.want != nil {
-		t.times.Reference = t.ahead.wantSeconds
-		return nil
-	}
-	stop := timed(&t.times.Reference)
-	defer func() { stop(); t.ahead.wantSeconds = t.times.Reference }()
-	var parts [2]float64 // not used: Times.Reference is the sum
-	w, failed := t.newWorkspace(ctx, &parts[0], &parts[1])
-	if failed != nil {
-		return failed
-	}
-	defer t.close(w)
-	t.say("the reference solution, in a box of its own")
-	limit := t.task.Limits.Time
-	ctx, cancel := ctxerr.WithLimit(ctx, limit, tooLong(limit))
-	defer cancel()
-	// The exit status does not matter: some of nl2bash's gold commands are a grep that finds
-	// nothing.
-	_, err := w.script(ctx, t.task.Solution, t.log)
-	key := newKey()
-	var list map[string]string
-	if err == nil {
-		list, err = w.list(ctx, t.task.Check, key)
-	}
-	if err == nil {
-		t.ahead.want, t.ahead.key = list, key
-		return nil
-	}
-	v, ok := ofBox(err)
-	if !ok || v.Status != Lost {
-		v = verdictOf(Error, "the reference solution: %v", err)
-	}
-	return &v
-}
-
-// check runs the check. oom reports whether the kernel killed a process meanwhile because memory
-// was used up. If the check has a fresh box, *w is that box afterwards.
-func (t *trial) check(ctx context.Context, w **workspace) (v verdict, oom bool) {
+// check runs the check. oom reports whether the kernel killed a process during the check because
+// memory was used up. If the check has a fresh box, check closes *w and sets it to the fresh box.
+func (t *attempt) check(ctx context.Context, w **workspace) (v verdict, oom bool) {
 	defer timed(&t.times.Check)()
-	t.say("check")
+	t.logf("check")
 	limit := t.task.Check.Time
 	bounded, cancel := ctxerr.WithLimit(ctx, limit,
 		fmt.Errorf("it had not ended after %s", durationText(limit)))
@@ -71,24 +34,29 @@ func (t *trial) check(ctx context.Context, w **workspace) (v verdict, oom bool) 
 		}
 	}
 	oom, err := t.judge(bounded, *w)
-	switch judged, ok := ofBox(err); {
+	switch judged, ok := verdictOfBox(err); {
 	case err == nil:
 		return verdict{Pass, ""}, false
 	case ok:
 		return judged, oom
 	case t.waits:
-		const waited = "the agent ended while a command waited for an answer; check: %v"
-		return verdictOf(Stuck, waited, err), oom
+		return verdictOf(Stuck, "the agent ended while a command waited for an answer; check: %v",
+			err), oom
 	}
 	return verdictOf(Fail, "check: %v", err), oom
 }
 
-// judge returns an error if what the agent has left in w is wrong.
-func (t *trial) judge(ctx context.Context, w *workspace) (oom bool, err error) {
+// judge returns an error if the check finds the agent's work in w wrong.
+func (t *attempt) judge(ctx context.Context, w *workspace) (oom bool, err error) {
 	if t.task.Check.Command != "" {
-		e, err := w.forCheck(&t.task).script(ctx, t.task.Check.Script, t.log)
+		var e scriptResult
+		err := w.removePoints(ctx, t.task.Check)
 		if err == nil {
-			err = e.err()
+			e, err = w.forCheck(&t.task).script(ctx, t.task.Check.Script, t.log)
+		}
+		if err == nil {
+			few := t.takePoints(ctx, w, e.lastLine) // also if the exit status is not 0
+			err = cmp.Or(e.err(), few)
 		}
 		if err != nil {
 			return e.oom, err
@@ -98,18 +66,48 @@ func (t *trial) judge(ctx context.Context, w *workspace) (oom bool, err error) {
 	if len(t.task.Check.Like) == 0 {
 		return oom, nil
 	}
-	got, err := w.list(ctx, t.task.Check, t.ahead.key)
+	got, err := w.list(ctx, t.task.Check, t.ahead.reference.Key)
 	if err != nil {
 		return oom, err
 	}
-	return oom, t.compare(t.ahead.want, got)
+	return oom, t.compare(t.ahead.reference.Files, got)
 }
 
-// freshen replaces the agent's box, *w, by a fresh box that has the agent's work in it. bounded has
-// the time of the check. Making the box does not count as time of the check.
-func (t *trial) freshen(ctx, bounded context.Context, w **workspace) *verdict {
+// giveNumbers gives the attempt's numbers to a result.
+func (t *attempt) giveNumbers(r *Result) {
+	r.Files, r.Scores, r.Counts = t.collected, nil, nil
+	if t.trial != nil {
+		r.Scores, r.Counts = t.trial.Scores(), t.trial.Counts()
+	}
+	r.Counts = t.ahead.egress.count(r.Counts)
+	if len(t.points) > 0 && r.Scores == nil {
+		r.Scores = map[string]float64{}
+	}
+	maps.Copy(r.Scores, t.points)
+}
+
+// takePoints takes the points that the check's script has left. It returns an error if they are not
+// enough, or if there are none.
+func (t *attempt) takePoints(ctx context.Context, w *workspace, lastLine string) error {
+	c := t.task.Check
+	if len(c.Points) == 0 {
+		return nil
+	}
+	var err error
+	if t.points, err = w.points(ctx, c, lastLine); err != nil {
+		return err
+	}
+	if points, least := t.points[PointsScore], cmp.Or(c.Pass, 1); points < least {
+		return fmt.Errorf("%.4g points: a pass takes %.4g", points, least)
+	}
+	return nil
+}
+
+// freshen closes the agent's box, *w, and sets *w to a fresh box that has the agent's work in it.
+// bounded ends when the time of the check is over. The time of making the box does not count.
+func (t *attempt) freshen(ctx, bounded context.Context, w **workspace) *verdict {
 	fail := func(err error) *verdict {
-		v, ok := ofBox(err)
+		v, ok := verdictOfBox(err)
 		if !ok {
 			v = verdictOf(Fail, "check: %v", err)
 		}
@@ -117,7 +115,7 @@ func (t *trial) freshen(ctx, bounded context.Context, w **workspace) *verdict {
 	}
 	dir, err := os.MkdirTemp(filepath.Join(t.run.cfg.Dir, t.ahead.dir), "work-")
 	if err != nil {
-		v := verdictOf(Error, "check: %v", err)
+		v := verdictOf(Lost, "check: %v", err)
 		return &v
 	}
 	defer os.RemoveAll(dir)
@@ -132,14 +130,14 @@ func (t *trial) freshen(ctx, bounded context.Context, w **workspace) *verdict {
 			return fail(err)
 		}
 	}
-	t.close(*w) // so that a task never has two boxes
+	t.close(*w) // before the fresh box is made: a task never has two boxes
 	var parts [2]float64
 	fresh, failed := t.newWorkspace(ctx, &parts[0], &parts[1])
 	if failed != nil {
 		return failed
 	}
 	*w = fresh
-	t.say("the check runs in a fresh box")
+	t.logf("the check runs in a fresh box")
 	for _, name := range t.task.Check.Fresh {
 		to := fresh.abs(name)
 		err := fresh.Files().RemoveAll(bounded, to)
@@ -156,15 +154,15 @@ func (t *trial) freshen(ctx, bounded context.Context, w **workspace) *verdict {
 }
 
 // compare returns an error if two listings differ, and logs the differences.
-func (t *trial) compare(want, got map[string]string) error {
+func (t *attempt) compare(want, got map[string]string) error {
 	differences := 0
 	tell := func(lines, others map[string]string, what string) {
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
-			if is, there := others[name]; there && is == lines[name] {
+			if other, ok := others[name]; ok && other == lines[name] {
 				continue
 			}
 			if differences++; differences <= differencesMax {
-				t.say("%s: %q %s", what, name, lines[name])
+				t.logf("%s: %q %s", what, name, lines[name])
 			}
 		}
 	}

@@ -18,18 +18,18 @@ import (
 
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
 
-// killedDir is the variable that makes the test's binary a harness with that directory of results;
-// its tasks are in tasks.json there.
+// killedDir names a variable. If it is set, the test binary runs the tasks of tasks.json in that
+// directory, with results below it.
 const killedDir = "SANDSHELL_HARNESS_DIR"
 
 const killedParallel = 8
 
-// runToBeKilled says on standard output what it is at: a line as an agent begins, and the progress.
+// runToBeKilled runs the tasks of a directory. To standard output it writes a line when an agent
+// begins, and the progress.
 func runToBeKilled(dir string) int {
 	var tasks []Task
 	data, err := os.ReadFile(filepath.Join(dir, "tasks.json"))
@@ -41,9 +41,9 @@ func runToBeKilled(dir string) int {
 		s, err = Run(context.Background(), Config{
 			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts",
 			Parallel: killedParallel, Progress: os.Stdout,
-			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-				fmt.Println("agent", task.ID)
-				return Oracle(ctx, box, task)
+			Agent: func(ctx context.Context, trial *Trial) error {
+				fmt.Println("agent", trial.Task.ID)
+				return Oracle(ctx, trial)
 			},
 		})
 		if err == nil {
@@ -57,7 +57,8 @@ func runToBeKilled(dir string) int {
 	return 0
 }
 
-// A harness that is killed again and again does each task once in the end, and no box is left.
+// TestKilled kills a harness and runs it again. In the end each task has one result, and no box is
+// left.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	killed(t, 5, []int{2})
@@ -69,7 +70,8 @@ func TestKilledOften(t *testing.T) {
 	killed(t, 200, []int{40, 120})
 }
 
-// killed kills the harness when there are so many results, each time.
+// killed runs count tasks. It kills the harness each time that there are as many results as an
+// element of kills says.
 func killed(t *testing.T, count int, kills []int) {
 	dockertest.Engine(t, dockertest.Busybox)
 	dir := t.TempDir()
@@ -84,7 +86,7 @@ func killed(t *testing.T, count int, kills []int) {
 		out := startHarness(t, dir, n)
 		require.Contains(t, out, fmt.Sprintf("%d/%d pass", n, count))
 	}
-	// Half a line, as of a machine that has lost power.
+	// A machine that loses power may leave half a line.
 	f, err := os.OpenFile(filepath.Join(dir, "results", resultsFile), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = f.WriteString(`{"task":"task-`)
@@ -114,7 +116,7 @@ func killed(t *testing.T, count int, kills []int) {
 	require.FileExists(t, filepath.Join(dir, "results", reportFile))
 }
 
-// startHarness runs a harness in a process of its own, which it kills at the nth result. It returns
+// startHarness runs a harness in a process of its own, and kills it at the nth result. It returns
 // what the harness printed.
 func startHarness(t *testing.T, dir string, n int) string {
 	t.Helper()
@@ -141,7 +143,7 @@ func startHarness(t *testing.T, dir string, n int) string {
 	return out.String()
 }
 
-// resultsIn reads the whole lines.
+// resultsIn reads the results of a directory, without half a line at the end.
 func resultsIn(t *testing.T, dir string) []Result {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "results", resultsFile))

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -20,40 +21,40 @@ import (
 )
 
 // A listing is what Check.Like compares: names, kinds, permissions, targets of links and sums of
-// contents. It is read by Files, so no program of the box that an agent may have replaced has a
-// part in it.
+// contents. It is read through Files, so no program of the box, which an agent may have replaced,
+// takes part.
 type listing struct {
 	files  sandbox.Files
 	except []*regexp.Regexp
-	key    []byte // of the sums, made for each trial: nobody can look for two contents of one sum
-	lines  map[string]string
+	key    []byte            // of the sums; secret, so that an agent cannot forge a collision
+	lines  map[string]string // by path
 	memory bounded.List
 }
 
-// listingMax bounds a listing: the memory of its names. A box can hold names without end.
+// listingMax bounds the memory of a listing, in bytes. A box can hold any number of files.
 const listingMax = 32 << 20
 
-// newKey makes a key for listings that are to be compared.
+// newKey returns a random key. Only listings of one key can be compared.
 func newKey() []byte {
 	key := make([]byte, sha256.Size)
 	rand.Read(key)
 	return key
 }
 
-// list lists what Check.Like names.
-func (p *workspace) list(ctx context.Context, c Check, key []byte) (map[string]string, error) {
-	l := &listing{files: p.Files(), key: key, lines: map[string]string{}}
+// list returns the listing of the paths in c.Like.
+func (w *workspace) list(ctx context.Context, c Check, key []byte) (map[string]string, error) {
+	l := &listing{files: w.Files(), key: key, lines: map[string]string{}}
 	l.memory = bounded.List{What: "the list of the files", Max: listingMax}
 	for _, e := range c.Except {
 		l.except = append(l.except, findPattern(e))
 	}
 	for _, name := range c.Like {
-		info, err := l.files.Lstat(ctx, p.abs(name))
+		info, err := l.files.Lstat(ctx, w.abs(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = l.add(ctx, p.abs(name), name, info)
+			err = l.add(ctx, w.abs(name), name, info)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list %.200q: %w", name, err)
@@ -62,33 +63,34 @@ func (p *workspace) list(ctx context.Context, c Check, key []byte) (map[string]s
 	return l.lines, nil
 }
 
-// add adds what is at path, and below it; name is what find would call it.
+// add adds the file at path, and the files below it if it is a directory. name is its path as find
+// would print it.
 func (l *listing) add(ctx context.Context, path, name string, info fs.FileInfo) error {
 	for _, e := range l.except {
 		if e.MatchString(name) {
 			return nil
 		}
 	}
-	var is string
+	var content string
 	var err error
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
-		is, err = l.sum(ctx, path)
+		content, err = l.sum(ctx, path)
 	case mode&fs.ModeSymlink != 0:
-		is, err = l.target(ctx, path)
+		content, err = l.target(ctx, path)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it has just gone
+	case errors.Is(err, fs.ErrNotExist): // it was removed after it was listed
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		is = "not to be read"
+		content = "not readable"
 	case err != nil:
 		return err
 	}
-	if err := l.memory.Add(len(name) + len(is)); err != nil {
+	if err := l.memory.Add(len(name) + len(content)); err != nil {
 		return err
 	}
-	l.lines[name] = info.Mode().String() + " " + is
+	l.lines[name] = info.Mode().String() + " " + content
 	if !info.IsDir() {
 		return nil
 	}
@@ -101,19 +103,19 @@ func (l *listing) add(ctx context.Context, path, name string, info fs.FileInfo) 
 		if err != nil {
 			return err
 		}
-		if err := l.add(ctx, below(path, entry), below(name, entry), info); err != nil {
+		if err := l.add(ctx, join(path, entry), join(name, entry), info); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// below is the path of an entry of dir. It keeps what path.Join would clean, as find does.
-func below(dir string, e fs.DirEntry) string {
+// join returns the path of an entry of dir. Unlike path.Join, and like find, it does not clean dir.
+func join(dir string, e fs.DirEntry) string {
 	return strings.TrimSuffix(dir, "/") + "/" + e.Name()
 }
 
-// target is where a link leads.
+// target returns the target of a symbolic link.
 func (l *listing) target(ctx context.Context, path string) (string, error) {
 	reader, ok := l.files.(sandbox.LinkReader)
 	if !ok {
@@ -122,18 +124,19 @@ func (l *listing) target(ctx context.Context, path string) (string, error) {
 	return reader.ReadLink(ctx, path)
 }
 
-// sum is the same for files of the same lines, whatever their order: what find prints is in none.
+// sum returns a sum of a file's lines. It does not depend on the order of the lines, because find
+// prints in no order.
 func (l *listing) sum(ctx context.Context, path string) (string, error) {
 	file, err := l.files.Open(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	s := &lineSum{of: hmac.New(sha256.New, l.key)}
-	piece := make([]byte, 256<<10)
+	s := &lineSum{line: hmac.New(sha256.New, l.key)}
+	chunk := make([]byte, 256<<10)
 	for ctx.Err() == nil {
-		n, err := file.Read(piece)
-		s.add(piece[:n])
+		n, err := file.Read(chunk)
+		s.add(chunk[:n])
 		if err == io.EOF {
 			return s.String(), nil
 		}
@@ -144,31 +147,30 @@ func (l *listing) sum(ctx context.Context, path string) (string, error) {
 	return "", ctxerr.Of(ctx)
 }
 
-// A lineSum adds up the keyed hashes of lines. A line is hashed as it comes, however long it is.
+// A lineSum adds up the keyed hashes of lines. Its memory does not depend on their length.
 type lineSum struct {
-	of    hash.Hash
-	open  bool // a line has begun
-	count uint64
+	line  hash.Hash // of the line that has begun
+	begun bool      // a line has begun, and has not ended
+	count uint64    // of lines
 	total [4]uint64
 }
 
 func (s *lineSum) add(p []byte) {
 	for len(p) > 0 {
-		line, rest, ends := strings.Cut(string(p), "\n")
-		io.WriteString(s.of, line)
-		s.open = true
+		line, rest, ends := bytes.Cut(p, []byte("\n"))
+		s.line.Write(line)
+		s.begun = true
 		if ends {
-			s.end()
+			s.endLine()
 		}
-		p = p[len(p)-len(rest):]
+		p = rest
 	}
 }
 
-// end ends a line.
-func (s *lineSum) end() {
-	sum := s.of.Sum(nil)
-	s.of.Reset()
-	s.open = false
+func (s *lineSum) endLine() {
+	sum := s.line.Sum(nil)
+	s.line.Reset()
+	s.begun = false
 	s.count++
 	var carry uint64
 	for i := range s.total {
@@ -181,19 +183,19 @@ func (s *lineSum) end() {
 }
 
 func (s *lineSum) String() string {
-	if s.open { // the last line has no end
-		s.end()
+	if s.begun {
+		s.endLine()
 	}
 	return fmt.Sprintf("%d lines, %x", s.count, s.total)
 }
 
-// findPattern makes a regular expression of a pattern of find -path, whose * and ? match a slash
+// findPattern returns a regular expression for a pattern of find -path. Its * and ? match a slash
 // too.
 func findPattern(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
 	for rest := pattern; rest != ""; {
-		char := rest[:1] // of a rune of several bytes, each
+		char := rest[:1] // one byte, perhaps a part of a rune
 		c := char[0]
 		rest = rest[1:]
 		end := strings.IndexByte(rest, ']')

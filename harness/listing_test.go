@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Patterns are find's: * matches a slash, too.
+// TestFindPattern checks patterns against what find -path matches.
 func TestFindPattern(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -28,21 +28,21 @@ func TestFindPattern(t *testing.T) {
 	}
 }
 
-// Sums tell lines, their number, and nothing of their order.
+// TestLineSum checks that a sum depends on the lines and their number, and not on their order.
 func TestLineSum(t *testing.T) {
 	t.Parallel()
 	key := newKey()
-	of := func(pieces ...string) string {
-		s := &lineSum{of: hmac.New(sha256.New, key)}
-		for _, p := range pieces {
-			s.add([]byte(p))
+	sum := func(chunks ...string) string {
+		s := &lineSum{line: hmac.New(sha256.New, key)}
+		for _, c := range chunks {
+			s.add([]byte(c))
 		}
 		return s.String()
 	}
-	want := of("a\nbc\n")
-	require.Equal(t, want, of("bc\na\n"))
-	require.Equal(t, want, of("a\nb", "c"))
+	want := sum("a\nbc\n")
+	require.Equal(t, want, sum("bc\na\n"))
+	require.Equal(t, want, sum("a\nb", "c"))
 	for _, other := range []string{"a\nb\nc\n", "abc\n", "a\nbc\n\n", "a\na\nbc\n", "a\nbd\n", ""} {
-		require.NotEqual(t, want, of(other), "%q", other)
+		require.NotEqual(t, want, sum(other), "%q", other)
 	}
 }

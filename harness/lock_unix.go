@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPath locks a file until Close, or the process's end, however it comes.
+// lockPath locks a file until Close or the end of the process.
 func lockPath(path string) (io.Closer, error) {
 	f, err := openFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -31,8 +31,8 @@ func lockPath(path string) (io.Closer, error) {
 	return lockedFile{f}, nil
 }
 
-// A lockedFile is unlocked by Close: a program that is being started has, until the kernel has
-// executed it, all that its parent had open, and would keep the lock.
+// A lockedFile is unlocked by Close before it is closed. Closing alone is not enough: a child that
+// was forked and has not yet executed its program has the file open too, and would keep the lock.
 type lockedFile struct{ *os.File }
 
 func (f lockedFile) Close() error {

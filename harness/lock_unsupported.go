@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lockPath locks nothing: here, whoever starts two runs into one directory has to know.
+// lockPath opens the file, and locks nothing: this system has no flock.
 func lockPath(path string) (io.Closer, error) { return openFile(path, os.O_RDWR|os.O_CREATE) }

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain checks that the tests leave no goroutine and no container behind. As a process that a
-// test starts and kills, it is a harness.
+// TestMain checks that the tests leave no goroutine and no container behind. In a process that
+// TestKilled starts, it runs a harness.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedDir); dir != "" {
 		os.Exit(runToBeKilled(dir))
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	// an error: there is no engine
+	// An error means that there is no engine.
 	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 {
 		fmt.Fprintln(os.Stderr, "containers left behind:", names)
 		status = 1

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/lastlines"
@@ -22,21 +23,31 @@ const programGrace = 5 * time.Second
 // Program returns an Agent that starts a program on this machine for each task, in this process's
 // directory and environment. The program is an MCP client on its standard input and output. The
 // server at the other end offers the box as tools: a shell, files and jobs (see packages tools and
-// tools/mcp). The variables HARNESS_TASK and HARNESS_INSTRUCTION hold the task's ID and
-// instruction; the server's own instructions are the instruction, too. What the program writes to
-// standard error goes to the task's log.
+// tools/mcp). The server's instructions are the task's instruction. What the program writes to
+// standard error goes to the task's log. The program's environment has these variables too:
+//
+//   - HARNESS_TASK and HARNESS_INSTRUCTION: the task's ID and instruction
+//   - HARNESS_SAMPLE: the number of the sample, from 1
+//   - HARNESS_NUMBERS: a file to which the program may append scores and counts, each line a JSON
+//     object such as {"scores": {"quality": 0.5}, "counts": {"tokens": 1200}}. They are those of
+//     Trial.Score and Trial.Count: of a score the last value counts, and counts add up. A line has
+//     at most 16 KiB. If one is wrong, the result is Error.
 //
 // When the program ends with exit status 0, the check decides. With any other status, the result is
 // Error. When the task's time is over, the program gets SIGTERM, and is killed 5 s later. On
 // systems without SIGTERM it is killed at once.
 //
-// If the program does not exist, Run ends with an error, and no task gets a result.
-func Program(args ...string) Agent {
-	return func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-		if err := FindProgram(args...); err != nil {
-			return err
-		}
-		server, err := mcp.New(mcp.Config{Instructions: task.Instruction,
+// If the program does not exist, Program returns an error.
+func Program(args ...string) (Agent, error) {
+	if len(args) == 0 || args[0] == "" {
+		return nil, errors.New("harness: Program: it has no name: give a program and its arguments")
+	}
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return nil, fmt.Errorf("harness: Program: %w", err)
+	}
+	return func(ctx context.Context, trial *Trial) error {
+		box := trial.Box
+		server, err := mcp.New(mcp.Config{Instructions: trial.Task.Instruction,
 			Open: func(context.Context) (*tools.Set, error) {
 				return toolsOf(box)
 			}})
@@ -44,7 +55,17 @@ func Program(args ...string) Agent {
 			return err
 		}
 		defer server.Close()
-		err = serveProgram(ctx, server, args, task)
+		numbers, err := newNumbersFile()
+		if err != nil {
+			return err
+		}
+		defer numbers.remove()
+		err = serveProgram(ctx, server, args, trial, numbers)
+		if wrong := numbers.giveTo(trial); err == nil {
+			err = wrong
+		} else if wrong != nil {
+			fmt.Fprintln(trial.Log, "---", wrong)
+		}
 		if err != nil && ctx.Err() == nil { // the program may have failed because the box was lost
 			if _, lost := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); errors.Is(lost,
 				sandbox.ErrLost) {
@@ -52,26 +73,8 @@ func Program(args ...string) Agent {
 			}
 		}
 		return err
-	}
+	}, nil
 }
-
-// FindProgram returns an error if the program of a Program does not exist. Run finds that out only
-// when the first task's box has been made, so call FindProgram before.
-func FindProgram(args ...string) error {
-	if len(args) == 0 || args[0] == "" {
-		return &noProgramError{errors.New("it has no name")}
-	}
-	if _, err := exec.LookPath(args[0]); err != nil {
-		return &noProgramError{err}
-	}
-	return nil
-}
-
-// A noProgramError ends a Run: no task could be done.
-type noProgramError struct{ err error }
-
-func (e *noProgramError) Error() string { return "the agent's program: " + e.err.Error() }
-func (e *noProgramError) Unwrap() error { return e.err }
 
 // toolsOf returns the tools of a box. Closing them does not close the box.
 func toolsOf(box sandbox.Sandbox) (*tools.Set, error) {
@@ -79,18 +82,21 @@ func toolsOf(box sandbox.Sandbox) (*tools.Set, error) {
 }
 
 // serveProgram runs the program, and serves its requests until it ends.
-func serveProgram(ctx context.Context, server *mcp.Server, args []string, task Task) error {
+func serveProgram(ctx context.Context, server *mcp.Server, args []string, trial *Trial,
+	numbers *numbersFile) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), "HARNESS_TASK="+task.ID, "HARNESS_INSTRUCTION="+task.Instruction)
+	cmd.Env = append(os.Environ(), "HARNESS_TASK="+trial.Task.ID,
+		"HARNESS_INSTRUCTION="+trial.Task.Instruction, "HARNESS_SAMPLE="+strconv.Itoa(trial.Sample),
+		"HARNESS_NUMBERS="+numbers.path)
 	cmd.Cancel = func() error { return terminate(cmd.Process) }
 	cmd.WaitDelay = programGrace
-	var said lastlines.Writer
-	cmd.Stderr = io.MultiWriter(Log(ctx), &said)
+	var stderr lastlines.Writer
+	cmd.Stderr = io.MultiWriter(trial.Log, &stderr)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	// Not StdoutPipe: Wait closes that, even if it has not been read to its end.
+	// Not StdoutPipe: Wait closes that pipe before it has been read to its end.
 	requests, stdout := io.Pipe()
 	cmd.Stdout = stdout
 	if err := cmd.Start(); err != nil {
@@ -110,7 +116,7 @@ func serveProgram(ctx context.Context, server *mcp.Server, args []string, task T
 	stop() // nothing will read the answer to a call that is under way
 	<-served
 	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("agent %s: %w: %s", args[0], err, &said)
+		err = fmt.Errorf("agent %s: %w: %s", args[0], err, &stderr)
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"io/fs"
 	"os/exec"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program of another language does a task by MCP, and is judged as any agent.
+// TestProgram has a Python program do a task by MCP, in each way in which it can end.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -22,17 +23,20 @@ func TestProgram(t *testing.T) {
 		short  bool
 		status Status
 		says   string // in the reason
+		counts map[string]float64
 	}{
-		{"right", false, Pass, ""},
-		{"wrong", false, Fail, "check: exit status 1"},
-		{"asking", false, Stuck, "waited for an answer"},
-		{"crashing", false, Error, "exit status 1: it is task\nno idea"},
-		{"killed", false, Error, "signal: killed"},
-		{"silent", true, Timeout, "the agent had not returned after 4s"},
-		{"hanging", true, Timeout, "the agent had not returned after 4s"},
-		{"malformed", false, Pass, ""},
-		{"leaving", false, Fail, "check: exit status 1"},
-		{"ending", false, Fail, "lost"},
+		{"right", false, Pass, "", map[string]float64{"tokens": 1500, "steps": 1}},
+		{"wrong", false, Fail, "check: exit status 1", nil},
+		{"asking", false, Stuck, "waited for an answer", nil},
+		{"crashing", false, Error, "exit status 1: it is task\nno idea", nil},
+		{"killed", false, Error, "signal: killed", map[string]float64{"tokens": 7}},
+		{"silent", true, Timeout, "the agent had not returned after 4s", nil},
+		{"hanging", true, Timeout, "the agent had not returned after 4s", nil},
+		{"malformed", false, Pass, "", nil},
+		{"miscounting", false, Error, "HARNESS_NUMBERS: line 2: it is no JSON object",
+			map[string]float64{"tokens": 7}},
+		{"leaving", false, Fail, "check: exit status 1", nil},
+		{"ending", false, Fail, "lost", nil},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
@@ -40,23 +44,19 @@ func TestProgram(t *testing.T) {
 			if c.short {
 				task.Limits.Time = 4 * time.Second
 			}
-			r := runOne(t, task, Program(python, "testdata/agents/client.py", c.how),
-				Config{Retries: -1})
+			agent, err := Program(python, "testdata/agents/client.py", c.how)
+			require.NoError(t, err)
+			r := runOne(t, task, agent, Config{Retries: -1})
 			require.Equal(t, c.status, r.Status, "%+v\n%s", r, logOf(t, r))
 			require.Contains(t, r.Reason, c.says)
-			if !c.short { // a busy machine may not have come so far
+			require.Equal(t, c.counts, r.Counts)
+			if !c.short { // on a busy machine, a short one may not get so far
 				require.Contains(t, logOf(t, r), "it is task")
 			}
 		})
 	}
-	// No task is to blame for a program that there is not: the Run ends.
-	for says, agent := range map[string]Agent{
-		"/no/such/program": Program("/no/such/program"), "it has no name": Program(),
-	} {
-		dir := t.TempDir()
-		s, err := Run(t.Context(), Config{Tasks: []Task{small("task")}, Agent: agent,
-			Name: "agent", Dir: dir})
-		require.ErrorContains(t, err, says)
-		require.Empty(t, s.Results)
-	}
+	_, err = Program("/no/such/program")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = Program()
+	require.ErrorContains(t, err, "it has no name")
 }

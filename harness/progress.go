@@ -14,17 +14,17 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress tells how far a run is: by a bar that is drawn anew in the same line of a terminal, or
-// by a line for each task that ends.
+// A progress shows how far a run is: by a bar in one line of a terminal, or by a line for each task
+// that ends.
 type progress struct {
 	mu       sync.Mutex
 	w        io.Writer
-	err      error // w's first: it gets nothing more
-	width    int   // of the terminal; 0: it is none
-	all      int
-	ended    int
-	counts   map[Status]int
-	underway []string
+	err      error          // the first of w, which gets nothing more
+	width    int            // of the terminal, in columns; 0 means that w is no terminal
+	all      int            // the number of tasks
+	ended    int            // the number of tasks that have a result
+	counts   map[Status]int // of the tasks that ended in this run
+	underway []string       // IDs of tasks
 	began    time.Time
 }
 
@@ -38,40 +38,40 @@ func newProgress(w io.Writer, all, ended int) *progress {
 		}
 	}
 	if ended > 0 {
-		p.printf("%d of %d tasks have a result already\n", ended, all)
+		p.printfLocked("%d of %d tasks have a result already\n", ended, all)
 	}
 	return p
 }
 
-func (p *progress) begin(task string) {
+func (p *progress) taskBegan(task string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.underway = append(p.underway, task)
-	p.draw()
+	p.drawLocked()
 }
 
-func (p *progress) done(r Result) {
+func (p *progress) taskEnded(r Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended++
 	p.counts[r.Status]++
-	p.underway = slices.DeleteFunc(p.underway, func(t string) bool { return t == r.Task })
+	p.underway = slices.DeleteFunc(p.underway, func(t string) bool { return t == r.id().String() })
 	if p.width == 0 {
-		p.printf("%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.Task, r.Seconds,
-			after(": ", firstLine(r.Reason)))
+		p.printfLocked("%d/%d %s %s (%.1f s)%s\n", p.ended, p.all, r.Status, r.id(), r.Seconds,
+			withPrefix(": ", firstLine(r.Reason)))
 		return
 	}
 	if r.Status != Pass {
-		p.printf("\r\x1b[K%s\n", cut(fmt.Sprintf("%s %s%s", r.Status, r.Task,
-			after(": ", firstLine(r.Reason))), p.width))
+		p.printfLocked("\r\x1b[K%s\n", truncate(fmt.Sprintf("%s %s%s", r.Status, r.id(),
+			withPrefix(": ", firstLine(r.Reason))), p.width))
 	}
-	p.draw()
+	p.drawLocked()
 }
 
 const barWidth = 20
 
-// draw draws the bar, on a terminal.
-func (p *progress) draw() {
+// drawLocked draws the bar, if w is a terminal.
+func (p *progress) drawLocked() {
 	if p.width == 0 {
 		return
 	}
@@ -82,26 +82,26 @@ func (p *progress) draw() {
 	line := fmt.Sprintf("[%s%s] %d/%d %s %v %s", strings.Repeat("#", full),
 		strings.Repeat("-", barWidth-full), p.ended, p.all,
 		countsText(p.counts), time.Since(p.began).Round(time.Second), strings.Join(p.underway, " "))
-	p.printf("\r\x1b[K%s", cut(line, p.width-1))
+	p.printfLocked("\r\x1b[K%s", truncate(line, p.width-1))
 }
 
-// end leaves the bar's line, and returns what the writer has failed with.
+// end clears the bar's line, and returns the writer's first error.
 func (p *progress) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.width > 0 {
-		p.printf("\r\x1b[K")
+		p.printfLocked("\r\x1b[K")
 	}
 	return p.err
 }
 
-func (p *progress) printf(format string, args ...any) {
+func (p *progress) printfLocked(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
 }
 
-// countsText is "3 pass, 1 fail".
+// countsText formats counts: "3 pass, 1 fail".
 func countsText(counts map[Status]int) string {
 	var parts []string
 	for _, s := range Statuses {
@@ -112,22 +112,22 @@ func countsText(counts map[Status]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// firstLine is the first line of s, safe to print.
+// firstLine returns the first line of s, with control characters escaped.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return printable.Line(line)
 }
 
-// after puts prefix before s if there is one.
-func after(prefix, s string) string {
+// withPrefix returns prefix and s, or "" if s is "".
+func withPrefix(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
 	return prefix + s
 }
 
-// cut cuts s to n runes.
-func cut(s string, n int) string {
+// truncate returns s, or its first n-1 runes and "…" if it has more than n.
+func truncate(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:max(n-1, 0)]) + "…"
 	}

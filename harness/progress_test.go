@@ -13,7 +13,8 @@ type writer func() error
 
 func (w writer) Write(p []byte) (int, error) { return len(p), w() }
 
-// A Progress that fails, or panics, is told of in the end: the run goes on to it.
+// TestProgressFails checks that a run goes on if Config.Progress fails or panics, and returns the
+// error at its end.
 func TestProgressFails(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -23,7 +24,8 @@ func TestProgressFails(t *testing.T) {
 		Parallel: 1,
 		Progress: writer(func() error { written++; panic("oops") }),
 	})
-	require.ErrorContains(t, err, "harness: tell the progress: Config.Progress panicked: oops")
+	require.ErrorContains(t, err,
+		"harness: write to Config.Progress: Config.Progress panicked: oops")
 	require.Equal(t, 1, written)
 	require.Equal(t, map[Status]int{Pass: 2}, s.Counts)
 

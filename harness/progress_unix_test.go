@@ -15,7 +15,8 @@ import (
 
 var elapsed = regexp.MustCompile(` \d+s `)
 
-// On a terminal there is one line, no wider than it, and above it what has not passed.
+// TestBar checks what a terminal shows: a bar in one line, no wider than the terminal, and above it
+// the tasks that did not pass.
 func TestBar(t *testing.T) {
 	ptm, tty, err := pty.Open()
 	require.NoError(t, err)
@@ -23,16 +24,16 @@ func TestBar(t *testing.T) {
 	defer tty.Close()
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 50}))
 	p := newProgress(tty, 4, 1)
-	p.begin("first")
-	p.begin("second-" + strings.Repeat("x", 50))
-	p.done(Result{Task: "first", Status: Pass})
-	p.done(Result{Task: "second-" + strings.Repeat("x", 50), Status: Fail,
+	p.taskBegan("first")
+	p.taskBegan("second-" + strings.Repeat("x", 50))
+	p.taskEnded(Result{Task: "first", Status: Pass})
+	p.taskEnded(Result{Task: "second-" + strings.Repeat("x", 50), Status: Fail,
 		Reason: "check: exit status 1\nmore of it"})
 	p.end()
 	_, err = tty.WriteString("after\n")
 	require.NoError(t, err)
 
-	var drawn []string // what has stood in the terminal's lines, one after the other
+	var drawn []string // the texts that the terminal's lines have had
 	for lines := bufio.NewReader(ptm); ; {
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)

@@ -8,11 +8,11 @@ import (
 // reasonMax bounds Result.Reason, in bytes.
 const reasonMax = 600
 
-// reasonOf makes a reason of an error's text, which may hold what a box has said: its head and
-// tail, without what would change a terminal.
+// reasonOf returns the text of an error as a Result.Reason: its head and tail, with control
+// characters escaped, because the text may come from the box.
 func reasonOf(text string) string { return shorten(printable.Text(shorten(text))) }
 
-// shorten cuts what is too long for a reason out of the middle.
+// shorten returns at most reasonMax bytes of text. It cuts out the middle.
 func shorten(text string) string {
 	if len(text) <= reasonMax {
 		return text

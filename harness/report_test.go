@@ -3,23 +3,18 @@ package harness
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/chromedp"
-	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
-	"github.com/sandshell/sandshell/internal/test/testenv"
-	"github.com/sandshell/sandshell/plugin/browser"
-	"github.com/sandshell/sandshell/sandbox"
-	"github.com/sandshell/sandshell/sshbox"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// mixed runs three tasks, each of which comes to something else.
+// mixed runs three tasks that end in different ways.
 func mixed(t *testing.T) (s *Summary, dir string, lines string) {
 	t.Helper()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -33,15 +28,15 @@ func mixed(t *testing.T) (s *Summary, dir string, lines string) {
 	s, err := Run(t.Context(), Config{
 		Tasks: []Task{small("right"), small("asking"), small("wrong")}, Dir: dir, Name: "mixed",
 		Parallel: 1, Progress: &progress,
-		Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-			return types(commands[task.ID])(ctx, box, task)
+		Agent: func(ctx context.Context, trial *Trial) error {
+			return typing(commands[trial.Task.ID])(ctx, trial)
 		},
 	})
 	require.NoError(t, err)
 	return s, dir, progress.String()
 }
 
-// The table, the lines of progress and the files say what has come of the tasks.
+// TestSummary checks the table, the lines of progress and the files.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	s, dir, lines := mixed(t)
@@ -52,56 +47,69 @@ func TestSummary(t *testing.T) {
 	require.Regexp(t,
 		`(?s)^TASK +STATUS +BOX.*\nright +pass .*\nasking +stuck .*\nwrong +fail .*check: exit status 1: cmp: .*\n1 pass, 1 fail, 1 stuck of 3 tasks\n$`, table.String())
 
-	html, err := os.ReadFile(filepath.Join(dir, reportFile))
-	require.NoError(t, err)
-	require.NotContains(t, string(html), "<script>document", "what an agent prints is text")
-	require.NotContains(t, string(html), "ZgotmplZ")
+	data := dataOf(t, dir)
+	require.True(t, data.Ended)
+	require.Len(t, data.Tasks, 3)
+	for i, r := range s.Results {
+		require.Equal(t, r, data.Tasks[i].Result)
+		html, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(data.Tasks[i].Page)))
+		require.NoError(t, err)
+		require.NotContains(t, string(html), "<script>document", "what an agent prints is text")
+		require.NotContains(t, string(html), "ZgotmplZ")
+	}
 	cast, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(s.Results[0].Recording)))
 	require.NoError(t, err)
-	require.Contains(t, string(cast), "it is")
-	frames, err := framesOf(bytes.NewReader(cast))
+	p, err := parseRecording(bytes.NewReader(cast))
 	require.NoError(t, err)
-	var text strings.Builder
-	for _, f := range frames {
-		text.WriteString(f.Text)
-	}
-	require.Contains(t, text.String(), "<b>it is done\n")
+	require.Len(t, p.Steps, 1)
+	require.Equal(t, "<b>it is done\n", p.Steps[0].Output)
 }
 
-// The report in a browser: its title, a row for each task, what is hidden and shown, a recording
-// that is played.
-func TestReport(t *testing.T) {
-	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two; TestSummary "+
-		"looks at the same files")
-	_, dir, _ := mixed(t)
-	box := boxtest.Container(t, sshbox.Config{}, browser.Plugin())
-	require.NoError(t, box.CopyTo(t.Context(), filepath.Join(dir, reportFile), "/tmp/report.html"))
-	b, err := browser.Open(t.Context(), box, browser.Config{Timeout: time.Minute})
+// dataOf returns what the list of a report shows.
+func dataOf(t testing.TB, dir string) (data struct {
+	Ended bool
+	Tasks []reportRow
+}) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "report", "data.js"))
 	require.NoError(t, err)
-	defer b.Close()
-	require.NoError(t, b.Navigate(t.Context(), "file:///tmp/report.html"))
-	holds := func(condition string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	text = bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("report(")), []byte(");\n"))
+	require.NoError(t, json.Unmarshal(text, &data))
+	return data
+}
+
+// TestReportLive looks at the report while tasks are under way.
+func TestReportLive(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	dir := t.TempDir()
+	look := func(task Task) error {
+		data := dataOf(t, dir)
+		assert.False(t, data.Ended)
+		assert.Equal(t, statusRunning, data.Tasks[1].Status)
+		assert.Equal(t, Pass, data.Tasks[0].Status, "the result of before is there")
+		assert.Equal(t, statusWaiting, data.Tasks[2].Status)
+		assert.Empty(t, data.Tasks[2].Page)
+		html, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(data.Tasks[1].Page)))
+		assert.NoError(t, err)
+		assert.Contains(t, string(html), task.Instruction)
+		return errors.New("ends here")
+	}
+	c := Config{Tasks: []Task{small("a"), small("b/c"), small("d")}, Dir: dir, Name: "agent",
+		Parallel: 1, Agent: Oracle}
+	only := c
+	only.Tasks = c.Tasks[:1]
+	_, err := Run(t.Context(), only)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Agent = func(_ context.Context, trial *Trial) error {
 		defer cancel()
-		for ok := false; !ok; { // the player takes its time
-			var err error
-			ok, err = browser.Run(ctx, b.Tab, chromedp.Evaluate[bool]("!!("+condition+")"))
-			require.NoError(t, err, condition)
-		}
+		return look(trial.Task)
 	}
-	holds(`document.title == 'mixed: 1 pass, 1 fail, 1 stuck of 3 tasks'`)
-	holds(`[...document.querySelectorAll('tr.task')].map(r => r.querySelector('.name').textContent + ' ' + r.querySelector('.status').textContent.trim()).join()
-		== 'right pass,asking stuck,wrong fail'`)
-	holds(`document.querySelector('tr.fail pre').textContent.includes("<script>document.title = 'taken'")`)
-	require.NoError(t, b.Click(t.Context(), "input[value=pass]"))
-	holds(`document.querySelector('tr.pass').hidden && !document.querySelector('tr.fail').hidden`)
-	require.NoError(t, b.Click(t.Context(), "input[value=pass]"))
-	require.NoError(t, b.Click(t.Context(), "tr.pass button"))
-	holds(`document.querySelector('tr.pass pre.screen')?.textContent.includes('<b>it is done')`)
-	if shot := os.Getenv("SANDSHELL_HARNESS_SHOT"); shot != "" {
-		png, err := b.FullScreenshot(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(shot, png, 0o644))
-	}
+	_, err = Run(ctx, c)
+	require.ErrorIs(t, err, context.Canceled)
+	data := dataOf(t, dir)
+	require.True(t, data.Ended)
+	require.Equal(t, []Status{Pass, statusWaiting, statusWaiting}, []Status{data.Tasks[0].Status,
+		data.Tasks[1].Status, data.Tasks[2].Status})
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,7 +10,8 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
-	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/localbox"
+	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
 
@@ -29,24 +31,24 @@ func TestResults(t *testing.T) {
 	path := filepath.Join(dir, resultsFile)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for n := range len(whole) { // wherever a line was cut off
+	for n := range len(whole) { // a line may be cut off anywhere
 		require.NoError(t, os.WriteFile(path, whole[:n], 0o644))
 		again, err := openResults(dir, "a")
 		require.NoError(t, err)
-		_, first := again.of("1")
-		_, second := again.of("2")
+		_, first := again.get(sampleID{"1", 0})
+		_, second := again.get(sampleID{"2", 0})
 		require.False(t, second)
 		require.NoError(t, again.add(Result{Task: "3"}))
 		require.NoError(t, again.close())
 		again, err = openResults(dir, "a")
 		require.NoError(t, err)
-		_, third := again.of("3")
+		_, third := again.get(sampleID{"3", 0})
 		require.True(t, third)
 		require.Len(t, again.done, map[bool]int{true: 2, false: 1}[first])
 		require.NoError(t, again.close())
 	}
 
-	// What was lost to the infrastructure is run again, and its line replaced.
+	// A task that is Lost is run again, and its line is replaced.
 	r, err = openResults(dir, "a")
 	require.NoError(t, err)
 	require.NoError(t, r.add(Result{Task: "4", Status: Lost}))
@@ -54,14 +56,14 @@ func TestResults(t *testing.T) {
 	require.NoError(t, r.close())
 	r, err = openResults(dir, "a")
 	require.NoError(t, err)
-	_, lost := r.of("4")
-	_, after := r.of("5")
+	_, lost := r.get(sampleID{"4", 0})
+	_, after := r.get(sampleID{"5", 0})
 	require.True(t, !lost && after)
 	require.NoError(t, r.add(Result{Task: "4", Status: Pass}))
 	require.NoError(t, r.close())
 	r, err = openResults(dir, "a")
 	require.NoError(t, err)
-	require.Equal(t, Pass, r.done["4"].Status)
+	require.Equal(t, Pass, r.done[sampleID{"4", 0}].Status)
 	require.NoError(t, r.close())
 
 	for lines, says := range map[string]string{
@@ -77,8 +79,8 @@ func TestResults(t *testing.T) {
 	require.ErrorContains(t, err, "sandshell did not write it")
 }
 
-// A result counts for the task that has got it: if that has changed, nothing is run unless its
-// result is to be dropped.
+// TestChanged changes a task that has a result. Run then runs it again, and the table says so.
+// Config.Again names other results to drop.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -88,76 +90,115 @@ func TestChanged(t *testing.T) {
 	first, second := small("first"), small("second")
 	first.Check.Files = []File{{To: "wanted", From: file}}
 	second.Check.Command = "exit 1"
-	run := func(again ...string) (ran []string, text string, err error) {
-		s, err := Run(t.Context(), Config{
+	var table bytes.Buffer
+	run := func(again ...string) (ran []string, s *Summary, err error) {
+		table.Reset()
+		s, err = Run(t.Context(), Config{
 			Tasks: []Task{first, second}, Name: "agent", Dir: dir, Again: again, Parallel: 1,
-			Agent: func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-				ran = append(ran, task.ID)
-				return Oracle(ctx, box, task)
+			Agent: func(ctx context.Context, trial *Trial) error {
+				ran = append(ran, trial.Task.ID)
+				return Oracle(ctx, trial)
 			},
 		})
 		if s != nil {
-			text = s.Text()
+			require.NoError(t, s.WriteTable(&table))
 			require.NotEmpty(t, s.Results[0].Digest)
 			require.NotEmpty(t, s.Results[0].Image)
 			require.Empty(t, s.Results[0].Recording, "the solution is no command of a session")
 		}
-		return ran, text, err
+		return ran, s, err
 	}
-	ran, text, err := run()
+	ran, s, err := run()
 	require.NoError(t, err)
 	require.Equal(t, []string{"first", "second"}, ran)
-	require.Equal(t, "1 pass, 1 fail of 2 tasks", text)
+	require.Equal(t, "1 pass, 1 fail of 2 tasks", s.Text())
+
+	first.Tags = []string{"new"} // which say nothing of what the task is
+	ran, s, err = run()
+	require.NoError(t, err)
+	require.Empty(t, ran)
+	require.Equal(t, first.Tags, s.Results[0].Tags)
 
 	require.NoError(t, os.WriteFile(file, []byte("dome\n"), 0o644))
-	ran, _, err = run()
-	require.ErrorIs(t, err, ErrChanged)
-	require.ErrorContains(t, err, "task first has changed since its result, pass")
-	require.Empty(t, ran)
-	ran, text, err = run(Changed)
+	ran, s, err = run()
 	require.NoError(t, err)
 	require.Equal(t, []string{"first"}, ran)
-	require.Equal(t, "2 fail of 2 tasks", text)
-	ran, _, err = run("second")
+	require.Equal(t, "2 fail of 2 tasks", s.Text())
+	require.Equal(t, Pass, s.Results[0].Before)
+	require.Contains(t, table.String(), "fail (changed, was pass)")
+	ran, _, err = run("first", "error")
 	require.NoError(t, err)
-	require.Equal(t, []string{"second"}, ran)
-	ran, _, err = run("error")
+	require.Equal(t, []string{"first"}, ran)
+	require.NotContains(t, table.String(), "changed")
+	ran, _, err = run("fail")
 	require.NoError(t, err)
-	require.Empty(t, ran)
+	require.Equal(t, []string{"first", "second"}, ran)
 	_, _, err = run("secnd")
 	require.ErrorContains(t, err,
-		`Config.Again: "secnd" is neither a task nor a status: there are pass, fail,`)
+		`Config.Again: "secnd" is neither a task nor a status: name a task, or pass, fail,`)
 	data, err := os.ReadFile(filepath.Join(dir, resultsFile))
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(string(data), "\n"))
 }
 
-// What Run cannot do it says once, and before it makes a box.
+// TestRunWrong checks that the error of a wrong Config comes before a box is made, and says its
+// text once.
 func TestRunWrong(t *testing.T) {
 	t.Parallel()
 	away, err := client.New(client.WithHost("unix:///nonexistent.sock"))
 	require.NoError(t, err)
 	defer away.Close()
-	o := Config{Tasks: []Task{small("task")}, Agent: Nop, Name: "agent", Dir: t.TempDir()}
 	for says, change := range map[string]func(*Config){
-		"harness: Config.Name: ":   func(o *Config) { o.Name = "" },
-		"harness: Config.Tasks: ":  func(o *Config) { o.Tasks = nil },
-		"harness: Config.Agent: ":  func(o *Config) { o.Agent = nil },
-		"harness: Config.Dir: ":    func(o *Config) { o.Dir = "" },
-		"no Docker engine answers": func(o *Config) { o.Box.Docker = away },
+		"harness: Config.Name: ":  func(o *Config) { o.Name = "" },
+		"harness: Config.Tasks: ": func(o *Config) { o.Tasks = nil },
+		`harness: Config.Tasks: two tasks have the ID "TASK": rename one`: func(o *Config) {
+			o.Tasks = []Task{small("task"), small("TASK")}
+		},
+		`harness: task "task": files[0].from: lstat /none: `: func(o *Config) {
+			o.Tasks[0].Files = []File{{To: "x", From: "/none"}}
+		},
+		`harness: task "task": build.dir: lstat /none: `: func(o *Config) {
+			o.Tasks[0].Image, o.Tasks[0].Build = "", &Build{Dir: "/none"}
+		},
+		`harness: Config.Tasks: "task": field env[0]: "FOO" has no "="`: func(o *Config) {
+			o.Tasks[0].Env = []string{"FOO"}
+		},
+		"harness: Config.Place: sshbox: Place.Config.Memory: -1 is negative": func(o *Config) {
+			o.Place = sshbox.Place{Config: sshbox.Config{Memory: -1}}
+		},
+		`harness: Config.Tasks: "task": field image: it is missing`: func(o *Config) {
+			o.Tasks[0].Image = ""
+		},
+		`harness: Config.Tasks: "task": localbox: Task.Image: a LocalBox is this`: func(o *Config) {
+			o.Place = localbox.Place{}
+		},
+		`"task": field build: this machine builds no images: name an image`: func(o *Config) {
+			o.Tasks[0].Image, o.Tasks[0].Build = "", &Build{Dir: "."}
+			o.Place = localbox.Place{}
+		},
+		`"task": localbox: Task.Limits.Memory: a LocalBox isolates nothing`: func(o *Config) {
+			o.Tasks[0].Image, o.Defaults.Memory = "", 1<<30
+			o.Place = localbox.Place{}
+		},
+		"harness: Config.Dir: results_test.go is a file: name a directory": func(o *Config) {
+			o.Dir = "results_test.go"
+		},
+		"harness: Config.Agent: ": func(o *Config) { o.Agent = nil },
+		"harness: Config.Dir: ":   func(o *Config) { o.Dir = "" },
+		"no Docker engine answers": func(o *Config) {
+			o.Place = sshbox.Place{Config: sshbox.Config{Docker: away}}
+		},
 	} {
-		o := o
+		o := Config{Tasks: []Task{small("task")}, Agent: Nop, Name: "agent", Dir: t.TempDir()}
 		change(&o)
 		s, err := Run(t.Context(), o)
 		require.ErrorContains(t, err, says)
 		require.Nil(t, s)
 		require.Equal(t, 1, strings.Count(err.Error(), says), err)
 	}
-	require.ErrorContains(t, FindProgram("nosuch"), `exec: "nosuch": executable file not found`)
-	require.Error(t, FindProgram())
 }
 
-// What is under way when ctx ends has no result, and is run the next time.
+// TestCancelled ends ctx during a task. The task has no result, and the next Run runs it.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -165,11 +206,11 @@ func TestCancelled(t *testing.T) {
 	defer cancel()
 	o := Config{Tasks: []Task{small("first"), small("second"), small("third")}, Dir: t.TempDir(),
 		Name: "agent", Parallel: 1}
-	o.Agent = func(agentCtx context.Context, box sandbox.Sandbox, task Task) error {
-		if task.ID == "second" {
+	o.Agent = func(agentCtx context.Context, trial *Trial) error {
+		if trial.Task.ID == "second" {
 			cancel()
 		}
-		return Oracle(agentCtx, box, task)
+		return Oracle(agentCtx, trial)
 	}
 	s, err := Run(ctx, o)
 	require.ErrorIs(t, err, context.Canceled)
@@ -177,9 +218,9 @@ func TestCancelled(t *testing.T) {
 	require.Equal(t, "1 pass of 3 tasks", s.Text())
 
 	var ran []string
-	o.Agent = func(ctx context.Context, box sandbox.Sandbox, task Task) error {
-		ran = append(ran, task.ID)
-		return Oracle(ctx, box, task)
+	o.Agent = func(ctx context.Context, trial *Trial) error {
+		ran = append(ran, trial.Task.ID)
+		return Oracle(ctx, trial)
 	}
 	s, err = Run(t.Context(), o)
 	require.NoError(t, err)
@@ -187,18 +228,18 @@ func TestCancelled(t *testing.T) {
 	require.Equal(t, "3 pass of 3 tasks", s.Text())
 }
 
-// A room holds what fits, in order.
-func TestRoom(t *testing.T) {
+// TestCapacity checks that tasks that fit are let in, in order.
+func TestCapacity(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := newRoom(3, 100, 1)
+	r := newCapacity(3, 100, 1)
 	half := Limits{Memory: 50, CPUs: 0.1}
-	require.True(t, r.take(ctx, half))
-	require.True(t, r.take(ctx, half))
-	r.give(half) // else the next would wait
-	require.True(t, r.take(ctx, Limits{Memory: 10, CPUs: 0.9}))
-	r.give(half)
-	require.True(t, r.take(ctx, Limits{Memory: 90, CPUs: 0.1}))
+	require.True(t, r.acquire(ctx, half))
+	require.True(t, r.acquire(ctx, half))
+	r.release(half) // without it, the next acquire would wait
+	require.True(t, r.acquire(ctx, Limits{Memory: 10, CPUs: 0.9}))
+	r.release(half)
+	require.True(t, r.acquire(ctx, Limits{Memory: 90, CPUs: 0.1}))
 	cancel()
-	require.False(t, r.take(ctx, half))
+	require.False(t, r.acquire(ctx, half))
 }

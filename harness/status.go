@@ -7,7 +7,6 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/sandshell/sandshell/sandbox"
-	"github.com/sandshell/sandshell/sshbox"
 )
 
 // A Status says how a task ended.
@@ -31,13 +30,22 @@ const (
 	// Lost means that the infrastructure failed: no box could be made, or the box was lost through
 	// no fault of what ran in it. Only these tasks are tried again.
 	Lost Status = "lost"
-	// Error means that the agent returned an error of its own or panicked, that the task's image
-	// cannot be built, or that its setup or solution failed.
+	// Error means that the agent returned an error of its own or panicked.
 	Error Status = "error"
+	// Broken means that the task itself is at fault: its image cannot be built, its image, user or
+	// network does not exist, or its setup or reference solution failed. The result says nothing
+	// about the agent.
+	Broken Status = "broken"
 )
 
 // Statuses are all statuses, in the order in which they are shown.
-var Statuses = []Status{Pass, Fail, Timeout, Stuck, OOM, Lost, Error}
+var Statuses = []Status{Pass, Fail, Timeout, Stuck, OOM, Lost, Error, Broken}
+
+// A brokenError is an Oracle's error that is the task's fault.
+type brokenError struct{ err error }
+
+func (e *brokenError) Error() string { return e.err.Error() }
+func (e *brokenError) Unwrap() error { return e.err }
 
 // A verdict is a status with its reason, for people.
 type verdict struct {
@@ -49,23 +57,23 @@ func verdictOf(s Status, format string, args ...any) verdict {
 	return verdict{s, fmt.Sprintf(format, args...)}
 }
 
-// notMade returns the verdict of an error of making a box.
-func notMade(err error) verdict {
-	var build *sshbox.BuildError
+// verdictOfCreation returns the verdict of an error of making a box.
+func verdictOfCreation(err error) verdict {
+	var spec *sandbox.SpecError
 	var lost *sandbox.LostError
 	switch {
-	case errors.As(err, &build), errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
-		// The Dockerfile fails, or the image or network does not exist.
-		return verdict{Error, err.Error()}
+	case errors.As(err, &spec), errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
+		// The Dockerfile fails, or the image, network or user does not exist.
+		return verdict{Broken, err.Error()}
 	case errors.As(err, &lost) && lost.Cause == sandbox.LostMemory:
 		return verdict{OOM, err.Error()}
 	}
 	return verdict{Lost, err.Error()}
 }
 
-// ofBox returns the verdict of an error that a lost box has caused. For any other error ok is
-// false.
-func ofBox(err error) (v verdict, ok bool) {
+// verdictOfBox returns the verdict of an error that a lost box has caused. ok is false if the error
+// has another cause.
+func verdictOfBox(err error) (v verdict, ok bool) {
 	var lost *sandbox.LostError
 	switch {
 	case errors.As(err, &lost) && lost.Cause == sandbox.LostMemory:
@@ -78,10 +86,10 @@ func ofBox(err error) (v verdict, ok bool) {
 	return verdict{}, false
 }
 
-// ofAgent returns the verdict of how an agent ended, with its ctx. If ok is false, the check
-// decides.
-func ofAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
-	if v, ok := ofBox(err); ok {
+// verdictOfAgent returns the verdict of an agent that has returned err. ctx is the agent's. waits
+// says that a command was waiting for an answer. If ok is false, the check decides.
+func verdictOfAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
+	if v, ok := verdictOfBox(err); ok {
 		return v, true
 	}
 	switch {
@@ -92,6 +100,8 @@ func ofAgent(ctx context.Context, err error, waits bool) (v verdict, ok bool) {
 			errors.Join(err, ctx.Err())), true
 	case ctx.Err() != nil:
 		return verdict{Timeout, context.Cause(ctx).Error()}, true
+	case errors.As(err, new(*brokenError)):
+		return verdict{Broken, err.Error()}, true
 	case err != nil:
 		return verdict{Error, err.Error()}, true
 	}

@@ -5,20 +5,29 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Task is something to do in a box, and how to find out whether it has been done.
+// A Task is something to do in a box, and how to find out whether it has been done. A Task must
+// have an ID, an Instruction, and a Check.Command or Check.Like. Where boxes are made of images, it
+// must have an Image or a Build.
 type Task struct {
 	// ID names the task and its directory among the results. It has at most 200 letters, digits,
 	// ".", "_" and "-", and "/" between them.
 	ID string
-	// Image is the image of the box, as in sshbox.Config. If Build is not nil, the image is built
-	// from it instead. Exactly one of the two must be set.
+	// Image is the image of the box, as in sandbox.Spec. If Build is not nil, the image is built
+	// from it instead, where Config.Place can do that. Only one of the two can be set, and neither
+	// where there are no images.
 	Image string
 	Build *Build
 	// Dir is the directory in which all scripts and the agent start, and from which relative
-	// destinations of files are taken. It must be absolute. Default: the image's.
+	// destinations of files are taken. It must be absolute. If it does not exist, it is made.
+	// Default: the image's.
 	Dir string
 	// User is the user that everything runs as. Default: the image's user.
 	User string
@@ -32,12 +41,21 @@ type Task struct {
 	// Files are put into the box before Setup runs.
 	Files []File
 	// Setup is a shell script that runs before the agent, for at most Limits.Setup. If it fails,
-	// the result is Error.
+	// the result is Broken.
 	Setup string
+	// Tags are words by which results can be grouped and chosen, such as "files" or "hard". A task
+	// has at most 16, and each has 1 to 64 letters, digits, ".", "_" and "-".
+	Tags []string
 	// Instruction is what the agent is told to do.
 	Instruction string
 	// Limits bound the agent and its box.
 	Limits Limits
+	// Collect are files and directories in the box, absolute or relative to Dir, that come out of
+	// it when the agent has ended, whatever its result. They come into Result.Dir/files: a relative
+	// path below it, an absolute one too, without its first "/". At most 1,000 files and 64 MiB
+	// come out of a box, within a minute, and no symbolic link does. The log tells what does not
+	// come.
+	Collect []string
 	// Check decides whether the task has been done.
 	Check Check
 	// Solution is what the agent Oracle runs, and what Check.Like compares with.
@@ -69,26 +87,44 @@ type Script struct {
 	// Files are put into the box just before the script runs, so the agent does not see those of
 	// Check and Solution.
 	Files []File
-	Env   []string
+	Env   []string // added to the box's, each "NAME=value"
 }
 
-// A Check decides whether the task has been done. It passes if the script's exit status is 0 and
-// the files that Like names are as they should be. One of Command and Like must be set.
+// A Check decides whether the task has been done. It passes if the script's exit status is 0, its
+// points are enough, and the files that Like names are as they should be. One of Command and Like
+// must be set.
 type Check struct {
 	Script
 	// Time bounds the script. A script that takes longer has failed. Default: 5 min.
 	Time time.Duration
+	// Points says where the script leaves points. It names files in the box, absolute or relative
+	// to Task.Dir. The first that exists counts, and "-" is the last line that the script prints
+	// (at most 1000 bytes). What the agent has left in the files' places is removed before the
+	// script runs. If the script leaves no points, the check fails. The points are the result's
+	// score "points". They have one of these forms:
+	//
+	//   - A number.
+	//   - A JSON object with a number "points" or, as Harbor has it, "reward". Its other numbers
+	//     are scores too.
+	//   - JUnit XML. The points are the part of the tests that has passed, of those not skipped.
+	//     The scores "passed" and "tests" are numbers of tests.
+	//
+	// If the exit status is not 0, the check fails whatever the points.
+	Points []string
+	// Pass is the least number of points that passes. Default: 1.
+	Pass float64
 	// Like are paths in the box, absolute or relative to Task.Dir. Names, permissions and contents
 	// there must be the same as the Solution leaves in another box of this task. The lines of a
 	// file may be in another order, because find prints in no order. Paths that match Except, as
-	// patterns of find -path, are left out with all below them. The Solution may take Limits.Time,
-	// and the list of files 32 MiB. No program of the box takes part in the comparison.
+	// patterns of find -path, are left out with all below them. The Solution may run for
+	// Limits.Time. The list of files may have 32 MiB. No program of the box takes part in the
+	// comparison.
 	Like, Except []string
 	// Fresh are paths in the box, absolute or relative to Task.Dir. If there are any, the check
 	// runs in a fresh box of the task. The paths are copied there from the agent's box, when the
 	// agent has returned, and replace what the setup has made. Nothing else of the agent's work is
-	// in the fresh box: no program and no process. Meanwhile the copy is below Config.Dir on this
-	// machine.
+	// in the fresh box: no program and no process. Between the boxes, the copy is below
+	// Config.Dir on this machine.
 	Fresh []string
 }
 
@@ -100,10 +136,15 @@ type Limits struct {
 	Memory  int64         // of the box, in bytes
 	PIDs    int64         // processes and threads in the box
 	CPUs    float64       // processors
-	Network string        // as in sshbox.Config: "none", "bridge", or a network of the engine's
+	Network string        // as in sandbox.Spec: "none", "open", or a network of the place
+	// Egress are rules for what a box without a network may reach, as in "packages.example.com":
+	// see package egress. Of Config.Defaults, they are for tasks without a Network of their own.
+	Egress []string `json:",omitempty"`
 }
 
-// DefaultLimits are the limits of tasks for which neither the Task nor Config.Defaults sets any.
+// DefaultLimits are the limits of tasks for which neither the Task nor Config.Defaults sets any. Of
+// these, a limit that Config.Place cannot honour does not hold there: on this machine, none but the
+// times. A limit that a Task or Config.Defaults sets is an error instead.
 var DefaultLimits = Limits{
 	Time: 10 * time.Minute, Setup: 10 * time.Minute,
 	Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none",
@@ -126,16 +167,26 @@ func (l Limits) or(more Limits) Limits {
 	if l.CPUs == 0 {
 		l.CPUs = more.CPUs
 	}
-	if l.Network == "" {
-		l.Network = more.Network
+	if l.Network == "" && len(l.Egress) == 0 {
+		l.Egress = more.Egress
+		if l.Network = more.Network; len(l.Egress) > 0 && l.Network == "" {
+			l.Network = string(sandbox.NetworkNone)
+		}
+	}
+	if len(l.Egress) > 0 && l.Network == "" {
+		l.Network = string(sandbox.NetworkNone)
 	}
 	return l
 }
 
 const defaultCheckTime = 5 * time.Minute
 
-// taskID matches no path out of the directory of results, and no name that a file system refuses.
+// taskID matches an ID. As a path, an ID stays in the directory of results, and no file system
+// refuses it.
 var taskID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$`)
+
+// taskTag matches a tag.
+var taskTag = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // A FieldError says what is wrong with a field of a task.
 type FieldError struct {
@@ -143,12 +194,13 @@ type FieldError struct {
 	Err   error
 }
 
+// Error returns Field and what is wrong.
 func (e *FieldError) Error() string { return "field " + e.Field + ": " + e.Err.Error() }
 
 // Unwrap returns what is wrong.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-func wrong(field, format string, args ...any) error {
+func fieldError(field, format string, args ...any) error {
 	return &FieldError{field, fmt.Errorf(format, args...)}
 }
 
@@ -156,28 +208,48 @@ func wrong(field, format string, args ...any) error {
 func (t *Task) Validate() error {
 	switch {
 	case t.ID == "":
-		return wrong("id", "it is missing")
+		return fieldError("id", "it is missing")
 	case !taskID.MatchString(t.ID) || len(t.ID) > 200:
-		return wrong("id", "%q: write at most 200 letters, digits, \".\", \"_\" and \"-\", and "+
-			"\"/\" between them", t.ID)
-	case t.Image == "" && t.Build == nil:
-		return wrong("image", "it is missing: name an image, or a directory with a Dockerfile")
+		return fieldError("id", "%q: write at most 200 letters, digits, \".\", \"_\" and \"-\", "+
+			"and \"/\" between them", t.ID)
 	case t.Image != "" && t.Build != nil:
-		return wrong("image", "build is set, too: leave out one of the two")
+		return fieldError("image", "build is set, too: leave out one of the two")
 	case t.Dir != "" && t.Dir[0] != '/':
-		return wrong("dir", "%q: write an absolute path", t.Dir)
+		return fieldError("dir", "%q: write an absolute path", t.Dir)
 	case t.Instruction == "":
-		return wrong("instruction", "it is missing")
+		return fieldError("instruction", "it is missing")
 	case t.Check.Command == "" && len(t.Check.Like) == 0:
-		return wrong("check.command", "it is missing: without it and check.like, nothing decides "+
-			"whether the task has been done")
+		return fieldError("check.command", "it is missing: without it and check.like, nothing "+
+			"decides whether the task has been done")
+	case len(t.Check.Points) > 0 && t.Check.Command == "":
+		return fieldError("check.command", "it is missing: check.points are what it leaves")
+	case slices.Contains(t.Check.Points, ""):
+		return fieldError("check.points", "a path is empty")
+	case slices.Contains(t.Collect, ""):
+		return fieldError("collect", "a path is empty")
 	case len(t.Check.Like) > 0 && t.Solution.Command == "":
-		return wrong("solution.command", "it is missing: check.like compares with what it leaves")
+		return fieldError("solution.command",
+			"it is missing: check.like compares with what it leaves")
+	case len(t.Tags) > numbersMax:
+		return fieldError("tags", "%d of them: write at most %d", len(t.Tags), numbersMax)
 	case t.Check.Time < 0:
-		return wrong("check.time", "%v: it is negative", t.Check.Time)
+		return fieldError("check.time", "%v: it is negative", t.Check.Time)
 	}
 	if err := t.Limits.validate(); err != nil {
 		return err
+	}
+	for i, tag := range t.Tags {
+		if len(tag) > nameMax || !taskTag.MatchString(tag) {
+			return fieldError(fmt.Sprintf("tags[%d]", i), "%.100q: write 1 to %d letters, digits, "+
+				"\".\", \"_\" and \"-\"", tag, nameMax)
+		}
+	}
+	for field, env := range map[string][]string{"env": t.Env, "check.env": t.Check.Env,
+		"solution.env": t.Solution.Env} {
+		if err := environ.Check(field, env); err != nil {
+			entry, wrong, _ := strings.Cut(err.Error(), ": ")
+			return fieldError(entry, "%s", wrong)
+		}
 	}
 	for field, files := range map[string][]File{"files": t.Files, "check.files": t.Check.Files,
 		"solution.files": t.Solution.Files} {
@@ -193,17 +265,17 @@ func (t *Task) Validate() error {
 func (l Limits) validate() error {
 	switch {
 	case l.Time < 0:
-		return wrong("limits.time", "%v: it is negative", l.Time)
+		return fieldError("limits.time", "%v: it is negative", l.Time)
 	case l.Setup < 0:
-		return wrong("limits.setup", "%v: it is negative", l.Setup)
+		return fieldError("limits.setup", "%v: it is negative", l.Setup)
 	case l.Memory != 0 && l.Memory < 6<<20:
-		return wrong("limits.memory", "%d bytes: the engine's least is 6 MiB", l.Memory)
+		return fieldError("limits.memory", "%d bytes: the engine's least is 6 MiB", l.Memory)
 	case l.PIDs < 0:
-		return wrong("limits.pids", "%d: it is negative", l.PIDs)
+		return fieldError("limits.pids", "%d: it is negative", l.PIDs)
 	case l.CPUs < 0:
-		return wrong("limits.cpus", "%v: it is negative", l.CPUs)
+		return fieldError("limits.cpus", "%v: it is negative", l.CPUs)
 	}
-	return nil
+	return l.validateEgress()
 }
 
 func (f File) validate() error {

@@ -10,17 +10,17 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// logMax bounds a task's log: an agent that prints for ever must not fill the disk.
+// logMax bounds a task's log, in bytes: an agent that prints for ever must not fill the disk.
 const logMax = 16 << 20
 
-// A taskLog is a file of at most logMax bytes, for writers of several goroutines. What would change
-// a terminal that shows the file is written as package printable has it.
+// A taskLog is a file of at most logMax bytes. It may be written to concurrently. Control
+// characters are escaped as by package printable, so that a terminal can show the file.
 type taskLog struct {
 	mu      sync.Mutex
 	file    *os.File
-	part    []byte // of a character, or of an end of line, that has not come whole
-	written int64
-	dropped int64
+	part    []byte // the beginning of a character or of an end of line
+	written int64  // bytes
+	dropped int64  // bytes that had no room
 }
 
 func createLog(path string) (*taskLog, error) {
@@ -28,19 +28,19 @@ func createLog(path string) (*taskLog, error) {
 	return &taskLog{file: f}, err
 }
 
-// Write never fails: who writes is a command's output, which must not suffer from a full disk.
+// Write never fails: a command whose output is logged must not fail because the disk is full.
 func (l *taskLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	raw := append(l.part, p...)
 	whole := wholeCharacters(raw)
-	l.put(raw[:whole])
+	l.writeLocked(raw[:whole])
 	l.part = append([]byte(nil), raw[whole:]...)
 	return len(p), nil
 }
 
-// put writes what there is room for.
-func (l *taskLog) put(raw []byte) {
+// writeLocked writes what there is room for, and counts the rest.
+func (l *taskLog) writeLocked(raw []byte) {
 	if l.written == logMax {
 		l.dropped += int64(len(raw))
 		return
@@ -51,7 +51,8 @@ func (l *taskLog) put(raw []byte) {
 	l.dropped += int64(len(text) - n)
 }
 
-// wholeCharacters is how much of raw is whole, whatever follows.
+// wholeCharacters returns how many bytes of raw are whole characters, whatever follows. A "\r" at
+// the end is not whole, because "\n" may follow.
 func wholeCharacters(raw []byte) int {
 	n := len(raw)
 	if n > 0 && raw[n-1] == '\r' {
@@ -71,17 +72,18 @@ func wholeCharacters(raw []byte) int {
 func (l *taskLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.put(l.part)
+	l.writeLocked(l.part)
 	if l.dropped > 0 {
 		fmt.Fprintf(l.file, "\n--- %d bytes more are not in this log\n", l.dropped)
 	}
 	return l.file.Close()
 }
 
-// castMax bounds a recording.
+// castMax bounds a recording, in bytes.
 const castMax = 64 << 20
 
-// A boundedFile refuses what would make it larger than its bound.
+// A boundedFile is a file of bounded size. A Write that does not fit fails, and so does any after
+// it.
 type boundedFile struct {
 	*os.File
 	left int64
@@ -94,7 +96,7 @@ func createBounded(path string, bound int64) (*boundedFile, error) {
 
 func (f *boundedFile) Write(p []byte) (int, error) {
 	if int64(len(p)) > f.left {
-		f.left = 0 // nothing may follow what is missing
+		f.left = 0 // nothing may follow the part that is missing
 		return 0, errors.New("the recording is full")
 	}
 	n, err := f.File.Write(p)

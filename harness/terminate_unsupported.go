@@ -4,5 +4,5 @@ package harness
 
 import "os"
 
-// terminate ends a program: here, none can be asked to.
+// terminate kills a program: this system has no SIGTERM.
 func terminate(p *os.Process) error { return p.Kill() }

@@ -11,11 +11,10 @@ import (
 
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
 
-// thirty are the tasks of testdata.
+// thirty returns the tasks of testdata.
 func thirty(t *testing.T) []Task {
 	t.Helper()
 	dockertest.Engine(t, dockertest.Image)
@@ -40,7 +39,8 @@ func runTasks(t *testing.T, tasks []Task, agent Agent) map[string]testResult {
 	return results
 }
 
-// One bug of a program is found by the program's tests, and is gone with the reference solution.
+// TestPrograms takes one bug of each of two programs. The program's tests find it, and the
+// reference solution repairs it.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	var some []Task
@@ -67,18 +67,19 @@ func TestThirtyPrograms(t *testing.T) {
 	judgedSoundly(t, tasks, undone)
 }
 
-// judgedSoundly has Oracle pass all of tasks, and Nop none of undone.
+// judgedSoundly checks that Oracle passes all of tasks, and Nop none of undone.
 func judgedSoundly(t *testing.T, tasks, undone []Task) {
 	for _, r := range runTasks(t, tasks, Oracle) {
 		require.Equal(t, Pass, r.Status, "%+v\n%s", r, logOf(t, r))
 	}
 	for _, r := range runTasks(t, undone, Nop) {
 		require.Equal(t, Fail, r.Status, "%+v\n%s", r, logOf(t, r))
-		require.Contains(t, logOf(t, r), "FAILED (") // by the program's own tests
+		require.Contains(t, logOf(t, r), "FAILED (") // the program's own tests say so
 	}
 }
 
-// All kinds of agents at once, each with some of the thirty tasks, do not spoil each other's.
+// TestThirtyAgents runs all kinds of agents at once, each on some of the thirty tasks. None spoils
+// the results of another.
 func TestThirtyAgents(t *testing.T) {
 	testenv.NeedsAll(t, "thirty containers, some until their time is over; TestJudge has the "+
 		"agents, with a small task")
@@ -88,20 +89,20 @@ func TestThirtyAgents(t *testing.T) {
 		status Status
 	}{
 		{"right", Oracle, Pass},
-		// and pulls the tests' teeth
-		{"wrong", types(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail},
-		{"hanging", types("python3 -c 'import time; time.sleep(1000)'"), Timeout},
-		{"asking", types("rm -ri /work"), Stuck},
+		// replaces the tests too
+		{"wrong", typing(`for f in *.py */*.py; do echo "raise SystemExit(0)" >"$f"; done`), Fail},
+		{"hanging", typing("python3 -c 'import time; time.sleep(1000)'"), Timeout},
+		{"asking", typing("rm -ri /work"), Stuck},
 		{"right again", Oracle, Pass},
-		{"crashing", func(context.Context, sandbox.Sandbox, Task) error {
+		{"crashing", func(context.Context, *Trial) error {
 			panic("no idea")
 		}, Error},
-		{"failing", func(context.Context, sandbox.Sandbox, Task) error {
+		{"failing", func(context.Context, *Trial) error {
 			return errors.New("no idea")
 		}, Error},
-		{"forking", types("b() { b | b & }; b"), Fail},
-		{"eating memory", types(`python3 -c "x = bytearray(1 << 30)"`), OOM},
-		{"ending the box", types("kill -TERM 1; sleep 100"), Fail},
+		{"forking", typing("b() { b | b & }; b"), Fail},
+		{"eating memory", typing(`python3 -c "x = bytearray(1 << 30)"`), OOM},
+		{"ending the box", typing("kill -TERM 1; sleep 100"), Fail},
 	}
 	tasks := thirty(t)
 	of := map[string]int{}
@@ -113,11 +114,11 @@ func TestThirtyAgents(t *testing.T) {
 	}
 	var mu sync.Mutex
 	calls := map[string]int{}
-	results := runTasks(t, tasks, func(ctx context.Context, box sandbox.Sandbox, task Task) error {
+	results := runTasks(t, tasks, func(ctx context.Context, trial *Trial) error {
 		mu.Lock()
-		calls[task.ID]++
+		calls[trial.Task.ID]++
 		mu.Unlock()
-		return kinds[of[task.ID]].agent(ctx, box, task)
+		return kinds[of[trial.Task.ID]].agent(ctx, trial)
 	})
 	for _, task := range tasks {
 		kind, r := kinds[of[task.ID]], results[task.ID]

@@ -27,7 +27,7 @@ type workspace struct {
 	env []string // of all scripts, before their own
 }
 
-// pathMax bounds a path that a box tells: Linux has none that is longer.
+// pathMax bounds a path that comes from a box, in bytes. It is Linux's PATH_MAX.
 const pathMax = 4096
 
 // openWorkspace finds out in which directory of a box the task's scripts start.
@@ -35,7 +35,7 @@ func openWorkspace(ctx context.Context, box sandbox.Sandbox, t *Task) (*workspac
 	if t.Dir != "" {
 		return &workspace{Sandbox: box, dir: t.Dir}, nil
 	}
-	ctx, out, stop := bounded.Capture(ctx, "what pwd says", pathMax)
+	ctx, out, stop := bounded.Capture(ctx, "the output of pwd", pathMax)
 	defer stop()
 	_, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", "pwd"}, Stdout: out})
 	if err != nil {
@@ -43,45 +43,46 @@ func openWorkspace(ctx context.Context, box sandbox.Sandbox, t *Task) (*workspac
 	}
 	dir := strings.TrimSuffix(out.String(), "\n")
 	if !path.IsAbs(dir) {
-		return nil, fmt.Errorf("the box does not tell its directory: pwd says %.100q", dir)
+		return nil, fmt.Errorf("find the box's directory: pwd printed %.100q, no absolute path",
+			dir)
 	}
 	return &workspace{Sandbox: box, dir: dir}, nil
 }
 
 // abs returns a path in the box.
-func (p *workspace) abs(name string) string {
+func (w *workspace) abs(name string) string {
 	if path.IsAbs(name) {
 		return name
 	}
-	return path.Join(p.dir, name)
+	return path.Join(w.dir, name)
 }
 
-// put puts files into the box. No program of the box takes part in that.
-func (p *workspace) put(ctx context.Context, files []File) error {
+// putFiles puts files into the box. No program of the box takes part.
+func (w *workspace) putFiles(ctx context.Context, files []File) error {
 	for _, f := range files {
-		if err := p.putOne(ctx, f); err != nil {
+		if err := w.putFile(ctx, f); err != nil {
 			return fmt.Errorf("put %s into the box: %w", f.To, err)
 		}
 	}
 	return nil
 }
 
-func (p *workspace) putOne(ctx context.Context, f File) error {
-	to := p.abs(f.To)
+func (w *workspace) putFile(ctx context.Context, f File) error {
+	to := w.abs(f.To)
 	if f.From == "" {
-		return p.putText(ctx, to, f)
+		return w.writeText(ctx, to, f)
 	}
 	info, err := os.Stat(f.From)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		if err := p.Files().MkdirAll(ctx, path.Dir(to), 0o755); err != nil {
+		if err := w.Files().MkdirAll(ctx, path.Dir(to), 0o755); err != nil {
 			return err
 		}
-		return p.CopyTo(ctx, f.From, to)
+		return w.CopyTo(ctx, f.From, to)
 	}
-	if err := p.Files().MkdirAll(ctx, to, 0o755); err != nil {
+	if err := w.Files().MkdirAll(ctx, to, 0o755); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(f.From)
@@ -89,17 +90,17 @@ func (p *workspace) putOne(ctx context.Context, f File) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := p.CopyTo(ctx, filepath.Join(f.From, e.Name()), to); err != nil {
+		if err := w.CopyTo(ctx, filepath.Join(f.From, e.Name()), to); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// putText writes f.Text to a file. It replaces a symbolic link, not the file that the link leads
+// writeText writes f.Text to a file. It replaces a symbolic link, not the file that the link leads
 // to.
-func (p *workspace) putText(ctx context.Context, to string, f File) error {
-	files := p.Files()
+func (w *workspace) writeText(ctx context.Context, to string, f File) error {
+	files := w.Files()
 	if err := files.Remove(ctx, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -107,15 +108,14 @@ func (p *workspace) putText(ctx context.Context, to string, f File) error {
 	return files.WriteFile(ctx, to, []byte(f.Text), perm, sandbox.Parents())
 }
 
-// systemPath is the PATH of a check. Only root may write to its directories.
+// systemPath is the PATH of a check. Only root can write to its directories.
 const systemPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// checked returns the place as the check gets it. If the agent is another user, programs come from
-// directories of the system, or from where the task says: not from those that the image's PATH
-// names and the agent can perhaps write to.
-func (p *workspace) forCheck(t *Task) *workspace {
+// forCheck returns the workspace for the check's script. If the agent is another user, PATH is
+// systemPath or the task's own. The agent may be able to write to directories in the image's PATH.
+func (w *workspace) forCheck(t *Task) *workspace {
 	if t.AgentUser == "" {
-		return p
+		return w
 	}
 	env := []string{systemPath}
 	for _, kv := range t.Env {
@@ -123,47 +123,48 @@ func (p *workspace) forCheck(t *Task) *workspace {
 			env = append(env, kv)
 		}
 	}
-	return &workspace{p.Sandbox, p.dir, env}
+	return &workspace{w.Sandbox, w.dir, env}
 }
 
-// An ended script has this exit status. OOM says whether the kernel killed for memory meanwhile.
+// A scriptResult says how a script ended.
 type scriptResult struct {
-	code int
-	oom  bool
-	said string // its last line, if it has not gone well
+	code     int    // the exit status
+	oom      bool   // the kernel killed a process because memory was used up
+	lastLine string // of the output
 }
 
-// err says what has not gone well.
+// err returns an error if the exit status is not 0.
 func (e scriptResult) err() error {
 	switch {
 	case e.code == 0:
 		return nil
 	case e.oom:
-		return fmt.Errorf("exit status %d, when memory was used up%s", e.code, after(": ", e.said))
+		return fmt.Errorf("exit status %d, when memory was used up%s", e.code,
+			withPrefix(": ", e.lastLine))
 	}
-	return fmt.Errorf("exit status %d%s", e.code, after(": ", e.said))
+	return fmt.Errorf("exit status %d%s", e.code, withPrefix(": ", e.lastLine))
 }
 
 // script runs a script of the task, and writes its output to log.
-func (p *workspace) script(ctx context.Context, s Script, log io.Writer) (scriptResult, error) {
-	if err := p.put(ctx, s.Files); err != nil {
+func (w *workspace) script(ctx context.Context, s Script, log io.Writer) (scriptResult, error) {
+	if err := w.putFiles(ctx, s.Files); err != nil {
 		return scriptResult{code: -1}, err
 	}
 	var e scriptResult
-	var said lastlines.Writer
-	out := io.MultiWriter(log, &said)
+	var tail lastlines.Writer
+	out := io.MultiWriter(log, &tail)
 	var err error
-	e.code, err = p.Run(ctx, &sandbox.Cmd{
-		Args: []string{"sh", "-c", s.Command}, Dir: p.dir, Env: slices.Concat(p.env, s.Env),
+	e.code, err = w.Run(ctx, &sandbox.Cmd{
+		Args: []string{"sh", "-c", s.Command}, Dir: w.dir, Env: slices.Concat(w.env, s.Env),
 		Stdout: out, Stderr: out, OOM: &e.oom,
 	})
-	if errors.Is(err, exec.ErrWaitDelay) { // it has left a server behind, which is as good as any
+	if errors.Is(err, exec.ErrWaitDelay) { // a script may leave a server that holds its output
 		err = nil
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, sandbox.ErrLost) {
 		err = ctxerr.Of(ctx)
 	}
-	lines := strings.Split(said.String(), "\n")
-	e.said = lines[len(lines)-1]
+	lines := strings.Split(tail.String(), "\n")
+	e.lastLine = lines[len(lines)-1]
 	return e, err
 }

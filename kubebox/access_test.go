@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// An account that has Role, and nothing else, can do all that this package does.
+// TestRole checks that an account with only Role can use the whole package.
 func TestRole(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -54,8 +54,7 @@ func TestRole(t *testing.T) {
 	require.NoError(t, as.Prune(t.Context()))
 }
 
-// boxd comes by an image, into one that has neither sha256sum nor head, and which could not be
-// written to.
+// TestBoxdImage brings boxd by an image into a read-only image that has neither sha256sum nor head.
 func TestBoxdImage(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(kubetest.Env) != "" {
@@ -71,7 +70,7 @@ func TestBoxdImage(t *testing.T) {
 	require.Equal(t, "content", string(data))
 }
 
-// Of what stands between and lets no websocket through: SPDY carries it all.
+// TestSPDY reaches a box through a proxy that lets no websocket through.
 func TestSPDY(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -111,7 +110,7 @@ func TestSPDY(t *testing.T) {
 	require.NotZero(t, carried.Load())
 }
 
-// A person's ssh and scp reach a box by kubectl.
+// TestSSHConfig reaches a box by a person's ssh and scp, through kubectl.
 func TestSSHConfig(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -130,7 +129,7 @@ func TestSSHConfig(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, append([]string{"-F", path}, args...)...)
-		// no kubeconfig of its own
+		// The environment names no kubeconfig.
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 		out, err := cmd.CombinedOutput()
 		require.NoErrorf(t, err, "%s", out)
@@ -145,7 +144,7 @@ func TestSSHConfig(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// A plugin is there when New returns.
+// TestPlugins checks that a plugin is installed when New returns.
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	p := plugin.Plugin{Name: "greets", Env: []string{"GREETING=hello"}, Files: fstest.MapFS{

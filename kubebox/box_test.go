@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A box with all that a namespace of the restricted Pod Security Standard takes.
+// TestBox makes a box with everything that a namespace of the restricted Pod Security Standard
+// admits.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -58,8 +59,8 @@ func TestBox(t *testing.T) {
 	require.ErrorContains(t, b.Detach(), "with Keep")
 }
 
-// A box goes on though one of its programs uses up the memory: the kernel kills that. See
-// Config.Memory for where it kills all.
+// TestOutOfMemory checks that the kernel kills the program that uses up the memory, and that the
+// box goes on. Config.Memory says where the kernel kills the whole pod instead.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
@@ -74,7 +75,7 @@ func TestOutOfMemory(t *testing.T) {
 	does(t, b, "echo $X", "1\n")
 }
 
-// A cancelled New leaves nothing, at whatever point.
+// TestCancelled checks that a New that is cancelled, or whose Progress panics, leaves no pod.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

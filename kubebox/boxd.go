@@ -7,15 +7,17 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64": the program that a
-// Config.BoxdImage has as /boxd, executable. For example, of
+// WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64". An image for
+// Config.BoxdImage has it as /boxd, executable. For example, after WriteBoxd to a file named boxd,
+// this Dockerfile makes such an image:
 //
 //	FROM scratch
 //	COPY --chmod=755 boxd /boxd
 func WriteBoxd(w io.Writer, arch string) error {
 	b := bin.For(arch)
 	if b == nil {
-		return fmt.Errorf("kubebox: boxd is there for %q only, not for %q", bin.Architectures, arch)
+		return fmt.Errorf("kubebox: write boxd: there is none for the architecture %q: give one "+
+			"of %q", arch, bin.Architectures)
 	}
 	program, err := b.Program()
 	if err == nil {

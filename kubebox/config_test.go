@@ -10,21 +10,24 @@ import (
 
 func TestConfigWrong(t *testing.T) {
 	for has, c := range map[string]Config{
-		"Config.Linger":      {Linger: time.Millisecond},
-		"Config.Deadline":    {Deadline: -1},
-		"Config.Pull":        {Pull: "often"},
-		"Config.Network":     {Network: "bridge"},
-		"Config.Dir":         {Dir: "tmp"},
-		"Config.Env":         {Env: []string{"A"}},
-		"Config.Name":        {Name: "A b"},
-		"Config.Labels":      {Labels: map[string]string{"sandshell.box": "x"}},
-		"/.sandshell is":     {Mounts: []Mount{{Target: "/.sandshell/x"}}},
-		"absolute path":      {Mounts: []Mount{{Target: "/"}}},
-		"two mounts":         {Mounts: []Mount{{Target: "/a"}, {Target: "/a/"}}},
-		"have no source":     {Mounts: []Mount{{Target: "/a", Source: "x"}}},
-		"name of its source": {Mounts: []Mount{{Target: "/a", Type: Claim}}},
-		"its size is":        {Mounts: []Mount{{Target: "/a", Type: Claim, Source: "x", Size: 1}}},
-		"its type is":        {Mounts: []Mount{{Target: "/a", Type: "bind"}}},
+		"Config.Linger":     {Linger: time.Millisecond},
+		"Config.Deadline":   {Deadline: -1},
+		"Config.Pull":       {Pull: "often"},
+		"Config.Network":    {Network: "bridge"},
+		"Config.Dir":        {Dir: "tmp"},
+		"Config.Env[0]":     {Env: []string{"A"}},
+		"Config.Image":      {Image: "Sand Shell"},
+		"Config.Shell":      {Shell: []string{""}},
+		"Config.Name":       {Name: "A b"},
+		"Config.Labels":     {Labels: map[string]string{"sandshell.box": "x"}},
+		"/.sandshell/x is":  {Mounts: []Mount{{Target: "/.sandshell/x"}}},
+		"absolute path":     {Mounts: []Mount{{Target: "/"}}},
+		"another mount":     {Mounts: []Mount{{Target: "/a"}, {Target: "/a/"}}},
+		"has no source":     {Mounts: []Mount{{Target: "/a", Type: Tmpfs, Source: "x"}}},
+		"name of a secret":  {Mounts: []Mount{{Target: "/a", Type: Secret}}},
+		"has a size":        {Mounts: []Mount{{Target: "/a", Source: "x", Size: 1}}},
+		"is negative":       {Mounts: []Mount{{Target: "/a", Size: -1}}},
+		"no mounts of type": {Mounts: []Mount{{Target: "/a", Type: "bind"}}},
 	} {
 		_, err := c.withDefaults()
 		require.ErrorContains(t, err, has)
@@ -35,11 +38,11 @@ func TestConfigWrong(t *testing.T) {
 	}
 }
 
-// What a Config says is in the pod, as the restricted standard wants it; root has what a package
-// manager needs.
+// TestSpec checks the pod that a Config describes. By default it meets the restricted standard.
+// Root has the capabilities that a package manager needs.
 func TestSpec(t *testing.T) {
 	c, err := Config{CPUs: 1.5, Memory: 1 << 30, Mounts: []Mount{
-		{Target: "/m", Type: Memory, Size: 1 << 20}}, ReadOnlyRoot: true,
+		{Target: "/m", Type: Tmpfs, Size: 1 << 20}}, ReadOnlyRoot: true,
 		Deadline: time.Hour}.withDefaults()
 	require.NoError(t, err)
 	s, err := c.spec()
@@ -60,7 +63,7 @@ func TestSpec(t *testing.T) {
 	c.PullSecrets, c.NodeSelector, c.Runtime, c.ServiceAccount = []string{"registry"},
 		map[string]string{"disk": "ssd"}, "gvisor", "builder"
 	c.Tolerations = []Toleration{{Key: "sandboxes", Operator: "Exists"}}
-	c.Mounts = []Mount{{Type: Claim, Source: "data", Target: "/data", ReadOnly: true},
+	c.Mounts = []Mount{{Type: Volume, Source: "data", Target: "/data", ReadOnly: true},
 		{Type: Secret, Source: "keys", Target: "/keys"}}
 	s, err = c.spec()
 	require.NoError(t, err)

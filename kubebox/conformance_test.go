@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestConformance runs what the way to the box makes different, and nightly what has boxd at work,
-// which is the same in containers: Syntax, State, ShellEnd, Time, Zoo and Adversary ask nothing of
-// a pod.
+// TestConformance runs the groups that depend on the connection to the box. Nightly it also runs
+// those that depend on boxd, which is the same in containers. Syntax, State, ShellEnd, Time, Zoo,
+// Certainty and Adversary do not depend on the pod.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := Config{Cluster: cluster(t), Image: testImage}
@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		groups = append(groups, "Output", "Background", "Concurrency", "User")
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		// not t's: the suite makes boxes in Cleanups, too
+		// t's context is no use: the suite makes boxes in Cleanups, when it has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		box, err := New(ctx, c)
@@ -35,9 +35,9 @@ func TestConformance(t *testing.T) {
 }
 
 // keepConnected uses a connection to the API server until the test ends. All boxes of a program
-// share one, which is closed when none of them uses it: a box that has dialed it may be gone
-// before, and what reads from it would pass for what that box has left behind. Here no box dials
-// it.
+// share one connection, which is closed when none uses it. If a box had dialed it, the goroutine
+// that reads from it could outlive that box, and the suite would take it for a leak. With
+// keepConnected no box dials.
 func keepConnected(t *testing.T, c Cluster) {
 	t.Helper()
 	cluster, err := c.open()

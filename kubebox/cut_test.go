@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A cable is the way to the API server.
+// A cable is a proxy to the API server that a test can cut.
 type cable struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -64,7 +64,7 @@ func newCable(t *testing.T, to string) *cable {
 	return c
 }
 
-// cut ends all connections that there are.
+// cut closes all current connections.
 func (c *cable) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *cable) cut() {
 	c.ends = nil
 }
 
-// The connection is cut under commands and copies: nothing is lost, and nothing comes twice.
+// TestCut cuts the connection during commands and copies. No output is lost or doubled.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -122,14 +122,14 @@ func TestCut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want.String(), r.Output)
 	require.Equal(t, 7, r.ExitCode)
-	// which a copy that was under way may say: all of it, or that
+	// A copy that was under way either succeeds or returns ErrCut.
 	if err := <-copied; !errors.Is(err, sandbox.ErrCut) {
 		require.NoError(t, err)
 		does(t, b, "sha256sum </tmp/file", fmt.Sprintf("%x  -\n", sha256.Sum256(content)))
 	}
 }
 
-// The API server is restarted: the box goes on.
+// TestServerRestarted checks that the box goes on while the API server restarts.
 func TestServerRestarted(t *testing.T) {
 	t.Parallel()
 	cluster(t) // skips where there is none

@@ -1,6 +1,6 @@
-// Package kubebox has sandboxes that are pods of a Kubernetes cluster: a [KubeBox] is a
-// sandbox.Sandbox. It needs an account in a namespace of a cluster ([Role] is what it has to be
-// allowed), and nothing of the cluster: no controller, no CRD, no chart.
+// Package kubebox provides sandboxes that are pods of a Kubernetes cluster: a [KubeBox] is a
+// sandbox.Sandbox. It needs an account in a namespace of a cluster, with the rights that [Role]
+// lists. It needs no controller, no CRD and no chart in the cluster.
 //
 //	box, err := kubebox.New(ctx, kubebox.Config{Image: "my-image", CPUs: 1, Memory: 2 << 30})
 //	if err != nil {
@@ -9,49 +9,50 @@
 //	defer box.Close()
 //	result, err := box.Execute(ctx, "make test")
 //
-// # How it is reached
+// # The connection
 //
-// The pod's process 1 is boxd, the server that package sshbox describes. It is brought by one exec
-// into the pod, whose container waits for it in an emptyDir, and that exec's streams are the
-// connection then: SSH to boxd, over a websocket to the API server (over SPDY where something on
-// the way lets no websocket through). With Config.BoxdImage a container of that image brings it
-// instead, and the pod's own container can only read it. No port is opened, and the pod needs no
-// network. Keys are made for the one pod and are nowhere but in the memory of this process and of
-// boxd.
+// The pod's process 1 is boxd, the server that package sshbox describes. New copies boxd into an
+// emptyDir of the pod by one exec, and the pod's container waits for it. The streams of that exec
+// then carry the connection: SSH to boxd over a websocket to the API server, or over SPDY if a
+// proxy on the way lets no websocket through. If Config.BoxdImage is set, an init container of that
+// image brings boxd, and the pod's own container can only read it. New opens no port, and the pod
+// needs no network. The keys are made for the one pod. They exist only in the memory of this
+// process and of boxd.
 //
 // # Cuts
 //
-// When the connection is cut, because the API server restarts or the network fails, sessions and
-// jobs run on, and the box connects again by itself, for as long as Config.Linger: nothing is lost
-// and nothing comes twice, as package sshbox says. A pod that was deleted, evicted or killed, and
-// one whose node is gone, is a lost box: calls return a *sandbox.LostError, and its Cause says
-// which. A pod is told from any other by its UID.
+// If the API server restarts or the network fails, the connection is cut. Sessions and jobs go on,
+// and the box connects again by itself, for as long as Config.Linger. Package sshbox says what that
+// means for calls under way. If the pod is deleted, evicted or killed, or its node is gone, the box
+// is lost: calls return a *sandbox.LostError, whose Cause says which. A box knows its pod by the
+// pod's UID, so another pod of the same name is another box.
 //
-// # What the cluster is asked for
+// # What a pod may do
 //
-// A pod is of the restricted Pod Security Standard unless the Config says otherwise: it runs as
-// user 1000, without capabilities and without a way to get any, under the runtime's seccomp
-// profile, and has no service account's token. Requests are equal to limits. By a NetworkPolicy of
-// the namespace, which the first New makes and [Cluster.Prune] removes, nothing reaches it and it
-// reaches nothing. A cluster takes NetworkPolicies whether somebody enforces them or not:
-// [CheckNetwork] finds out.
+// Unless the Config says otherwise, a pod follows the restricted Pod Security Standard. It runs as
+// user 1000, has no capabilities and no way to get any, runs under the runtime's seccomp profile,
+// and has no service account's token. Its resource requests are equal to its limits. A
+// NetworkPolicy of the namespace denies it all traffic in both directions. The first New in the
+// namespace makes that policy, and [Cluster.Prune] removes it. A cluster accepts NetworkPolicies
+// even if nothing enforces them: [CheckNetwork] finds out.
 //
 // # Boxes that outlive their program
 //
-// A box ends with its program, even one that is killed: boxd stops when nobody has come for
-// Config.Linger. What is left, a pod that has ended, [Cluster.Reap] deletes. A box made with
-// Config.Keep stays, after Detach or whatever end its program had, until somebody closes it.
-// [Cluster.List] finds boxes, [Cluster.Attach] takes one over.
+// A box ends with its program, even if that is killed: boxd stops when no owner has connected for
+// Config.Linger. [Cluster.Reap] deletes the pod that is left. A box made with Config.Keep goes on
+// after Detach, and after its program has ended in any other way, until somebody closes it.
+// [Cluster.List] finds boxes, and [Cluster.Attach] takes one over.
 //
 // # Whom to trust
 //
-// As package sshbox says of containers. What runs in the box as boxd's own user could put another
-// program in the place of boxd's file, unless there is a BoxdImage. Later connections lead to that
-// program then, and are cuts: it has no key. Whoever may exec into the namespace's pods, or read
-// its Config.Env, is the box's master.
+// The documentation of package sshbox on containers also applies to pods. Without a BoxdImage, a
+// program in the box that runs as boxd's own user could replace boxd's file. Later connections then
+// lead to that program. They fail, as if they were cut, because the program does not have boxd's
+// key. An account that may exec into the namespace's pods controls the box, and one that may read
+// pods can read Config.Env.
 //
 // # Concurrency and lifetimes
 //
-// All methods may be called from several goroutines. A context governs its call only. Close deletes
+// All methods may be called from several goroutines. A context governs only its call. Close deletes
 // the pod, waits until it is gone, and can be called again.
 package kubebox

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig is another kubeconfig of the test cluster.
+// kubeconfig writes a changed kubeconfig of the test cluster, and returns its path.
 func kubeconfig(t *testing.T, change func(*api.Cluster, *api.AuthInfo)) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubetest.Shared(t).Kubeconfig)
@@ -27,7 +27,7 @@ func kubeconfig(t *testing.T, change func(*api.Cluster, *api.AuthInfo)) string {
 	return path
 }
 
-// What a cluster does not give, it says why, and the error what to do.
+// TestErrors checks that the error of New has the reason, and says what to do.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

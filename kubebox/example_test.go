@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/kubebox"
 )
 
-// A pod that remembers, in the cluster that kubectl would use.
+// A box in the cluster that kubectl would use.
 func Example() {
 	ctx := context.Background()
 	box, err := kubebox.New(ctx, kubebox.Config{CPUs: 1, Memory: 1 << 30})

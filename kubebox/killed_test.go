@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actAs, with a kubeconfig and a namespace, makes this program one that makes two boxes, says their
-// ids, and waits for its end.
+// actAs is an environment variable. If it has a kubeconfig and a namespace, this program makes two
+// boxes, prints their ids, and waits to be killed.
 const actAs = "SANDSHELL_TEST_ACT_AS"
 
 func act() {
@@ -36,8 +36,8 @@ func act() {
 	select {}
 }
 
-// A program is killed: the box that is not kept ends by itself and is reaped, the one that is kept
-// goes on, and another program takes it over.
+// TestKilledProgram kills a program that has two boxes. The one that is not kept ends by itself,
+// and Reap removes it. The one that is kept goes on, and another program takes it over.
 func TestKilledProgram(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -86,7 +86,7 @@ func TestKilledProgram(t *testing.T) {
 	_, err = c.Attach(t.Context(), ids[0])
 	require.ErrorIs(t, err, sandbox.ErrLost)
 
-	// Detached and taken over by name.
+	// Attach also takes the pod's name.
 	require.NoError(t, b.Detach())
 	again, err := c.Attach(t.Context(), b.PodName())
 	require.NoError(t, err)

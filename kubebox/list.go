@@ -2,7 +2,6 @@ package kubebox
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/kube"
@@ -14,8 +13,8 @@ type BoxInfo struct {
 	Name  string // the pod's name
 	Image string
 	Node  string // "" while the pod has no node
-	// State is the cluster's word, "Pending", "Running", "Succeeded", "Failed" or "Unknown"; or
-	// "Terminating", if the pod is being deleted.
+	// State is "Terminating" if the pod is being deleted. Otherwise it is the pod's phase:
+	// "Pending", "Running", "Succeeded", "Failed" or "Unknown".
 	State   string
 	Created time.Time
 	Keep    bool              // see Config.Keep
@@ -25,7 +24,8 @@ type BoxInfo struct {
 
 // An Owner is a process that made a box.
 type Owner struct {
-	// Host is os.Hostname there. In a container, " pid:[…]" follows, its namespace of process ids.
+	// Host is the result of os.Hostname in that process. If the process runs in a container,
+	// " pid:[…]" follows, which is the container's PID namespace.
 	Host string
 	PID  int
 }
@@ -33,16 +33,16 @@ type Owner struct {
 // Age returns the time since the box was made.
 func (b BoxInfo) Age() time.Duration { return time.Since(b.Created) }
 
-// List returns the boxes in the namespace, and what is left of boxes.
+// List returns the boxes in the namespace, including those that have ended and whose pods are still
+// there.
 func (c Cluster) List(ctx context.Context) ([]BoxInfo, error) {
-	cluster, err := c.open()
 	var list []kube.Listed
-	if err == nil {
-		defer cluster.Close()
-		list, err = cluster.List(ctx, "")
-	}
+	err := c.do(func(k *kube.Cluster) (err error) {
+		list, err = k.List(ctx, "")
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("kubebox: %w", err)
+		return nil, err
 	}
 	var boxes []BoxInfo
 	for _, b := range list {

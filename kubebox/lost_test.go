@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// loses has a box lose its pod while a command runs.
+// loses calls lose, which ends the pod of a box, while a command runs, and checks the cause.
 func loses(t *testing.T, b *KubeBox, lose func(), cause sandbox.LostCause) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -43,7 +43,7 @@ func TestLost(t *testing.T) {
 				metav1.DeleteOptions{}))
 		}, sandbox.LostRemoved)
 
-		// Another pod of that name is another box.
+		// Another pod with the same name is another box.
 		other := newBox(t, Config{Cluster: c, Name: "mine"})
 		_, err := c.Attach(t.Context(), b.PodUID())
 		require.ErrorIs(t, err, sandbox.ErrLost)
@@ -68,13 +68,14 @@ func TestLost(t *testing.T) {
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		podsAreHere(t)
-		// To the kernel a score of 1000 is worth all pages, in steps of a thousand of them
-		// (oom_badness): of 96 MiB, a program may have more.
+		// The kernel scales a score by a thousandth of the limit's pages, rounded down
+		// (oom_badness). With a limit of few thousand pages, such as 96 MiB, a program that uses
+		// much memory could still come before boxd.
 		b := newBox(t, Config{Cluster: c, Memory: 25_000 * 4096})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		// The kernel kills who is first in its order, which boxd never is, unless something outside
-		// changes that: until boxd starts the next program.
+		// The kernel kills the process with the highest score, which is never boxd's. The test
+		// changes the scores from outside, which lasts until boxd starts its next program.
 		r, err := b.Execute(ctx, `python3 -c 'input(); x = bytearray(300 << 20)'`)
 		require.NoError(t, err)
 		require.Equal(t, sandbox.Waiting, r.State)
@@ -84,7 +85,7 @@ func TestLost(t *testing.T) {
 		processes, err := filepath.Glob("/proc/[0-9]*")
 		require.NoError(t, err)
 		for _, p := range processes {
-			// its shell is one of them
+			// The box's shell is one of them.
 			if of, _ := os.Readlink(filepath.Join(p, "ns", "pid")); of == pod {
 				require.NoError(t, os.WriteFile(filepath.Join(p, "oom_score_adj"), []byte("0"), 0))
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain checks that the tests leave no goroutine behind. A test that needs a program to kill
-// starts this one: see killed_test.go.
+// TestMain checks that the tests leave no goroutine behind. If actAs is set, the program is the one
+// that TestKilledProgram kills.
 func TestMain(m *testing.M) {
 	if os.Getenv(actAs) != "" {
 		act()
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 
 const testImage = "sandshell-test"
 
-// cluster is a namespace of the test's own that takes only pods of the restricted Pod Security
-// Standard; at the test's end no pod may be left in it.
+// cluster returns a namespace of the test's own, which admits only pods of the restricted Pod
+// Security Standard. At the test's end no pod may be left in it.
 func cluster(t *testing.T) Cluster {
 	t.Helper()
 	testenv.NeedsAll(t, "it needs a Kubernetes cluster; internal/kube tests every day what needs "+
@@ -63,7 +63,7 @@ func does(t *testing.T, b *KubeBox, command, want string) {
 	require.Equal(t, want, r.Output)
 }
 
-// podsAreHere skips a test that changes what the kernel of a pod's node does.
+// podsAreHere skips a test that needs the pods to be on this machine.
 func podsAreHere(t *testing.T) {
 	t.Helper()
 	if os.Getenv(kubetest.Env) != "" {
@@ -71,13 +71,13 @@ func podsAreHere(t *testing.T) {
 	}
 }
 
-// boxd is the directory in /proc of a box's boxd, as this machine has it.
+// boxd returns the directory of a box's boxd in this machine's /proc.
 func boxd(t *testing.T, b *KubeBox) string {
 	t.Helper()
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
 	for _, p := range processes {
-		command, _ := os.ReadFile(p) // it may have ended
+		command, _ := os.ReadFile(p) // the process may have ended
 		if bytes.HasSuffix(command, []byte("\x00"+b.host.pod.Box+"\x00")) &&
 			bytes.Contains(command, []byte("\x00serve\x00")) {
 			return filepath.Dir(p)

@@ -13,29 +13,34 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// An OpenNetworkError says that boxes of NetworkNone have a network all the same. Reached says who
-// reached whom.
-type OpenNetworkError struct{ Reached string }
-
-func (e *OpenNetworkError) Error() string {
-	return e.Reached + ": nobody enforces NetworkPolicies in this cluster. A network plugin that " +
-		"does (Calico, Cilium, Antrea, kube-router, …) has to be its only one; " +
-		"until then take all boxes for connected"
+// An OpenNetworkError says that nothing enforces NetworkNone in the cluster.
+type OpenNetworkError struct {
+	Reached string // which pod reached which
 }
 
-// probeLimit is how long a connection may take: what is denied is dropped mostly, and never
-// answered.
+// Error says what was reached, and how to have NetworkPolicies enforced.
+func (e *OpenNetworkError) Error() string {
+	return e.Reached + ": nothing enforces NetworkPolicies in this cluster: install one network " +
+		"plugin that does (Calico, Cilium, Antrea, kube-router, …) and no other; until then, " +
+		"consider all boxes connected"
+}
+
+// probeLimit bounds a connection. Most plugins drop what is denied, so no answer ever comes.
 const probeLimit = 3 * time.Second
 
-// CheckNetwork finds out whether somebody enforces NetworkNone: nil if so, an *OpenNetworkError if
-// not, and any other error if that could not be decided. It makes three boxes of c, one with
-// NetworkNone and two with NetworkCluster. One of the two connects to the other, at its pod's own
-// address, which has to succeed: else it is not the policy that stands between pods. The first
-// tries to reach one of them, and to be reached. It takes some seconds, is decisive for the nodes
-// that the three were on, and needs to be asked once per cluster, not per box. A plugin that learns
-// of a pod late may have let something through before.
+// CheckNetwork finds out whether the cluster enforces NetworkNone. It returns nil if so, an
+// *OpenNetworkError if not, and another error if it could not decide.
+//
+// It makes three boxes of c: one with NetworkNone and two with NetworkCluster. One of the two
+// connects to the other, at the pod's own address. That has to succeed, because otherwise something
+// other than the policy separates pods. It also tries to reach the box with NetworkNone, which in
+// turn tries to reach it.
+//
+// CheckNetwork takes some seconds. Its answer holds for the nodes that the three pods were on. One
+// call for each cluster is enough. A network plugin that learns of a pod late may let traffic
+// through until then, which CheckNetwork does not see.
 func CheckNetwork(ctx context.Context, c Config) (err error) {
-	boxes, err := probes(ctx, c)
+	boxes, err := newProbe(ctx, c)
 	defer func() { err = errors.Join(err, boxes.close()) }()
 	if err != nil {
 		return err
@@ -43,15 +48,15 @@ func CheckNetwork(ctx context.Context, c Config) (err error) {
 	return boxes.check(ctx)
 }
 
-// A probe are the boxes of a check: the first is of NetworkNone, the others of NetworkCluster.
+// A probe is the boxes of a check: the first has NetworkNone, the others NetworkCluster.
 type probe [3]*KubeBox
 
-// probes makes them. Even if it fails, there may be some.
-func probes(ctx context.Context, c Config) (*probe, error) {
+// newProbe makes the boxes. Some may be there even if it fails.
+func newProbe(ctx context.Context, c Config) (*probe, error) {
 	var boxes probe
 	var errs [len(boxes)]error
 	var making sync.WaitGroup
-	for i, network := range []Network{NetworkNone, NetworkCluster, NetworkCluster} {
+	for i, network := range []string{NetworkNone, NetworkCluster, NetworkCluster} {
 		of := c
 		of.Network, of.Name = network, ""
 		making.Go(func() { boxes[i], errs[i] = New(ctx, of) })
@@ -88,15 +93,15 @@ func (p *probe) check(ctx context.Context) error {
 	var errs []error
 	for _, t := range tries {
 		if t.reached && (t.from == none || t.to == none) {
-			return &OpenNetworkError{fmt.Sprintf("pod %s reached pod %s, and one of them is of "+
+			return &OpenNetworkError{fmt.Sprintf("pod %s reached pod %s, and one of them has "+
 				"NetworkNone", t.from.PodName(), t.to.PodName())}
 		}
 		errs = append(errs, t.err)
 	}
 	err := errors.Join(errs...)
 	if err == nil && !tries[0].reached {
-		err = fmt.Errorf("pod %s did not reach pod %s either, though both are of NetworkCluster: "+
-			"another NetworkPolicy of the namespace's, or the network itself, is in the way",
+		err = fmt.Errorf("pod %s did not reach pod %s, though both have NetworkCluster: see "+
+			"whether another NetworkPolicy of the namespace, or the network itself, is in the way",
 			one.PodName(), other.PodName())
 	}
 	if err != nil {
@@ -105,13 +110,14 @@ func (p *probe) check(ctx context.Context) error {
 	return nil
 }
 
-// unreachable is what the system says in a pod that may not connect, or that the other end refuses.
+// unreachable are the system's errors for a connection that is denied or refused.
 var unreachable = []error{
 	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 	syscall.ETIMEDOUT, syscall.EACCES,
 }
 
-// reaches reports whether a box can connect to another. That it could not be tried is an error.
+// reaches reports whether one box can connect to another. It returns an error if it could not find
+// out.
 func reaches(ctx context.Context, from, to *KubeBox) (bool, error) {
 	l, err := to.Listen(ctx, "tcp", "0.0.0.0:0")
 	if err != nil {
@@ -135,12 +141,12 @@ func reaches(ctx context.Context, from, to *KubeBox) (bool, error) {
 	if ctx.Err() != nil {
 		return false, ctxerr.Of(ctx)
 	}
-	if dialing.Err() == nil && !slices.ContainsFunc(unreachable, func(says error) bool {
-		return errors.Is(err, says)
+	if dialing.Err() == nil && !slices.ContainsFunc(unreachable, func(denied error) bool {
+		return errors.Is(err, denied)
 	}) {
 		return false, err
 	}
-	// it is not that one of them has gone, or does not answer
+	// A box that is gone or does not answer would look denied too.
 	for _, b := range []*KubeBox{from, to} {
 		answering, cancel := context.WithTimeout(ctx, probeLimit)
 		_, err := b.Files().Stat(answering, "/")

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In the test cluster nobody enforces NetworkPolicies, and CheckNetwork finds that out.
+// TestCheckNetwork runs in a cluster that enforces no NetworkPolicies, which CheckNetwork must find
+// out.
 func TestCheckNetwork(t *testing.T) {
 	t.Parallel()
 	err := CheckNetwork(t.Context(), Config{Cluster: cluster(t), Image: testImage})
@@ -17,13 +18,13 @@ func TestCheckNetwork(t *testing.T) {
 	require.ErrorAs(t, err, &open)
 }
 
-// The kernel keeps packets from pods, as a network plugin has it do: what CheckNetwork makes of
-// that.
+// TestEnforced blocks the packets of pods with iptables, as a network plugin does, and checks the
+// result of CheckNetwork.
 func TestEnforced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	podsAreHere(t)
-	boxes, err := probes(t.Context(), Config{Cluster: c, Image: testImage})
+	boxes, err := newProbe(t.Context(), Config{Cluster: c, Image: testImage})
 	t.Cleanup(func() { require.NoError(t, boxes.close()) })
 	require.NoError(t, err)
 	none, one := boxes[0], boxes[1]

@@ -14,43 +14,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Pool has boxes ready that were made ahead, so that getting one takes milliseconds. It makes
-// another in the background for each that is taken. Programs whose pools have the same name,
-// namespace and cluster share their boxes: each keeps its size of them ready, and each may get any.
-// No two ever get one box. Its methods may be called from several goroutines.
+// A Pool makes boxes ahead, so that Get takes milliseconds. For each box that is taken, it makes
+// another in the background. Programs whose pools have the same name, namespace and cluster share
+// their boxes: each program keeps the size of its own Pool ready, and Get may return a box that
+// another program has made. No box is handed out twice. The methods of a Pool may be called from
+// several goroutines.
 type Pool struct {
 	name    string
 	config  Config
 	cluster *kube.Cluster
 	boxes   *remotebox.Stock[*KubeBox]
 	stop    context.CancelFunc
-	follows sync.WaitGroup
+	tasks   sync.WaitGroup
 }
 
-// A Handover is what the one who gets a box of a Pool brings along.
+// A Handover is what Get adds to a box that was made ahead.
 type Handover struct {
 	// Env is added to the environment of the main session and of all that is started later,
-	// "NAME=value". The cluster does not see it.
+	// "NAME=value". Unlike Config.Env, it is not in the pod's object in the cluster.
 	Env []string
 	// Files are copied into the directory where sessions start. Default: none.
 	Files fs.FS
 }
 
-// NewPool starts to make boxes of c, until size of them are ready. name is a label's value;
-// programs that share a pool have to have the same c. c.Name has to be empty: each box has a name
-// of its own. A program that ends without Close leaves its boxes to end by themselves, as New says;
-// those that are ready another program may get until then.
+// NewPool returns a Pool, which starts to make boxes of c until size of them are ready. The name
+// has to be valid as a label's value. Programs that share a pool have to pass the same c. c.Name
+// has to be empty, because each box needs a name of its own. If the program ends without Close, its
+// boxes end by themselves, as New says. Until then other programs may get those that are ready.
 func NewPool(c Config, name string, size int) (*Pool, error) {
 	if c.Name != "" {
-		return nil, fmt.Errorf("kubebox: the Config of a pool has the Name %q: leave it empty, "+
-			"one name cannot be for several boxes", c.Name)
+		return nil, fmt.Errorf("kubebox: Config.Name: a pool's boxes cannot all be named %q: "+
+			"leave it empty", c.Name)
 	}
-	if wrong := content.IsLabelValue(name); name == "" || len(wrong) > 0 {
-		return nil, fmt.Errorf("kubebox: a pool's name cannot be %q: %s", name,
+	if name == "" {
+		return nil, errors.New("kubebox: NewPool: the name is empty: give one")
+	}
+	if wrong := content.IsLabelValue(name); len(wrong) > 0 {
+		return nil, fmt.Errorf("kubebox: NewPool: the name %q is no label's value: %s", name,
 			strings.Join(wrong, "; "))
 	}
 	if size < 0 {
-		return nil, fmt.Errorf("kubebox: a pool of %d boxes", size)
+		return nil, fmt.Errorf("kubebox: NewPool: the size is %d: give 0 or more", size)
 	}
 	full, err := c.withDefaults()
 	if err != nil {
@@ -66,11 +70,11 @@ func NewPool(c Config, name string, size int) (*Pool, error) {
 	p.boxes = remotebox.NewStock(remotebox.StockConfig[*KubeBox]{Size: size, Logger: full.Logger,
 		Make:  p.make,
 		Close: func(b *KubeBox) { b.discard() }})
-	p.follows.Go(func() { cluster.FollowPool(ctx, name, p.drop) })
+	p.tasks.Go(func() { cluster.FollowPool(ctx, name, p.drop) })
 	return p, nil
 }
 
-// make makes a box for whoever is first.
+// make makes a box that any program of the pool may take.
 func (p *Pool) make(ctx context.Context) (*KubeBox, error) {
 	box, err := New(ctx, p.config)
 	if err != nil {
@@ -78,7 +82,7 @@ func (p *Pool) make(ctx context.Context) (*KubeBox, error) {
 	}
 	ok, err := p.cluster.Claim(ctx, box.PodName(), box.host.pod.UID, kube.Making, kube.Ready)
 	if err == nil && !ok {
-		err = errors.New("its pod is gone")
+		err = errors.New("the pod of the new box is gone")
 	}
 	if err != nil {
 		return nil, errors.Join(err, box.discard())
@@ -86,7 +90,8 @@ func (p *Pool) make(ctx context.Context) (*KubeBox, error) {
 	return box, nil
 }
 
-// drop forgets boxes that another program has taken, or that are gone.
+// drop drops the boxes of this program that another program has taken, or that are gone. It gets
+// either the pods that are gone, or, if ready is not nil, all that are ready.
 func (p *Pool) drop(gone, ready map[types.UID]bool) {
 	p.boxes.Drop(func(b *KubeBox) bool {
 		if ready != nil {
@@ -94,14 +99,14 @@ func (p *Pool) drop(gone, ready map[types.UID]bool) {
 		}
 		return gone[b.host.pod.UID]
 	}, func(b *KubeBox) {
-		b.host.Abandon() // it is that program's
+		b.host.Abandon() // the box is the other program's
 		b.Close()
 	})
 }
 
-// Get hands out a box, which is the caller's to close. It takes one that is ready and answers, this
-// program's or another's; one that has died meanwhile is removed. If there is none, Get makes one,
-// as New does. When Get fails, it leaves no box behind.
+// Get returns a box, which the caller has to close. It takes a box of the pool that is ready and
+// answers, and removes those that have died. If none is ready, Get makes one, as New does. If Get
+// fails, it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 	box, err := remotebox.Take(ctx, h.Env, h.Files, p.takeOrMake, (*KubeBox).discard,
 		func(box *KubeBox, err error) {
@@ -113,7 +118,7 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 	return box, nil
 }
 
-// takeOrMake takes a box that is ready. If there is none, it makes one.
+// takeOrMake takes a box that is ready, or makes one if there is none.
 func (p *Pool) takeOrMake(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	if box, ready, err = p.take(ctx); box != nil || err != nil {
 		return box, ready, err
@@ -128,8 +133,8 @@ func (p *Pool) takeOrMake(ctx context.Context) (box *KubeBox, ready bool, err er
 	return box, false, nil
 }
 
-// take takes a box that is ready: this program's, whose connection is there already, else
-// another's. It returns nil if there is none.
+// take takes a box that is ready: first one of this program, to which it is connected already, else
+// one of another program. The box is nil if none is ready.
 func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	for {
 		box, ok := p.boxes.Take()
@@ -162,7 +167,7 @@ func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
 		if !claimed {
 			continue
 		}
-		if box, err = attach(ctx, p.cluster, b.Name, p.config.Logger); err == nil {
+		if box, err = attach(ctx, p.cluster, b.Name, remotebox.Alone, p.config.Logger); err == nil {
 			return box, true, nil
 		}
 		if removal := p.cluster.RemoveBox(ctx, b.Name); ctx.Err() != nil || removal != nil {
@@ -178,14 +183,14 @@ func (b *KubeBox) discard() error {
 	return errors.Join(b.host.pod.Remove(context.Background()), b.Close())
 }
 
-// Ready is how many boxes of this program's are ready.
+// Ready returns how many boxes of this program are ready.
 func (p *Pool) Ready() int { return p.boxes.Ready() }
 
-// Close removes the boxes of this program's that are ready, and makes no more. Those that were
-// handed out stay. Get then takes those of other programs, and makes each box itself.
+// Close removes the boxes of this program that are ready, and makes no more. Boxes that Get has
+// returned stay. Later calls of Get take boxes of other programs, or make one.
 func (p *Pool) Close() error {
 	p.stop()
-	p.follows.Wait()
+	p.tasks.Wait()
 	p.boxes.Close()
 	p.cluster.Close()
 	return nil

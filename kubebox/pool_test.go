@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Two programs' pools of one name: each box goes to one, and what is taken is made again.
+// TestPool uses two pools with the same name, as two programs do. No box is handed out twice, and
+// each box that is taken is replaced.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	c := Config{Cluster: cluster(t), Image: testImage}
@@ -57,7 +58,7 @@ func TestPool(t *testing.T) {
 	require.Len(t, got, 4)
 	ready() // again
 
-	// Another program takes one: the first sees that, and makes another.
+	// The second program takes a box of the first, which replaces it.
 	b, err := second.Get(t.Context(), Handover{})
 	require.NoError(t, err)
 	does(t, b, "echo here", "here\n")
@@ -67,8 +68,8 @@ func TestPool(t *testing.T) {
 	require.NoError(t, first.Close())
 }
 
-// Of several programs that claim one pod at once one gets it, each time, also while somebody else
-// changes the pod.
+// TestClaim has several programs claim a pod at the same time, while another changes the pod. Each
+// time, one of them succeeds.
 func TestClaim(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)

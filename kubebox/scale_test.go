@@ -28,9 +28,9 @@ import (
 var scale = flag.Int("kubebox.scale", 0, "run TestScale with so many boxes; in make nightly it "+
 	"is 200")
 
-// Many boxes at once, of 20 clients, on three nodes: the scheduler spreads them, the quota holds,
-// and a node that is gone takes its own with it. The figures that it logs are those of
-// docs/scale.md.
+// TestScale makes many boxes at once, with 20 clients, on three nodes. The scheduler spreads them,
+// the quota holds, and only the boxes on a node that fails are lost. docs/scale.md has the figures
+// that it logs.
 func TestScale(t *testing.T) {
 	n := *scale
 	if n == 0 {
@@ -121,7 +121,7 @@ func TestScale(t *testing.T) {
 	refills(t, pool, ready, nodeOf)
 }
 
-// nodesOf are the nodes of the boxes, by their pods' UIDs.
+// nodesOf returns the nodes of the boxes by their pods' UIDs.
 func nodesOf(t *testing.T, c Cluster) map[string]string {
 	t.Helper()
 	list, err := c.List(t.Context())
@@ -133,7 +133,7 @@ func nodesOf(t *testing.T, c Cluster) map[string]string {
 	return nodeOf
 }
 
-// refills requires that a pool some of whose boxes were on node3 has as many again, which answer.
+// refills checks that a pool replaces its boxes that were on node3.
 func refills(t *testing.T, pool *Pool, ready int, nodeOf map[string]string) {
 	began, made := time.Now(), 0
 	require.Eventually(t, func() bool {
@@ -159,7 +159,7 @@ func refills(t *testing.T, pool *Pool, ready int, nodeOf map[string]string) {
 	}
 }
 
-// loseNode kills node3: its boxes are lost within 30 s, the others go on.
+// loseNode kills node3. Its boxes are lost within 30 s, and the others go on.
 func loseNode(t *testing.T, k *kubetest.Cluster, boxes []*KubeBox, nodeOf map[string]string) {
 	began := time.Now()
 	k.Order(t, "kill", "node3")
@@ -188,7 +188,7 @@ func loseNode(t *testing.T, k *kubetest.Cluster, boxes []*KubeBox, nodeOf map[st
 		last.Round(time.Millisecond))
 }
 
-// inUse is the memory of the heap and the stacks.
+// inUse returns the memory of the heap and the stacks in bytes.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -196,9 +196,9 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// apiRequests is what the API server has counted, by verb and resource: the requests of all, the
-// nodes' and controllers' too, and the events of all their watches. An event's size is counted when
-// it is written; those who watch the same are sent what was written for the first of them.
+// apiRequests returns the API server's counts of requests and watch events, by verb and resource.
+// They include those of the nodes and the controllers. The server counts an event's size once, even
+// if several clients watch the same objects.
 func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 	t.Helper()
 	body, err := k.Core(t).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -238,7 +238,7 @@ func apiRequests(t *testing.T, k *kubetest.Cluster) map[string]float64 {
 	return counts
 }
 
-// perBox is a line for each kind of request of which there was one for every ten boxes, or more.
+// perBox returns a line for each kind of request that occurred at least once for every ten boxes.
 func perBox(before, after map[string]float64, n int) string {
 	var lines []string
 	for kind, count := range after {

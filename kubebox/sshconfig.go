@@ -8,20 +8,21 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
-// SSHConfig writes what a person's own clients need to reach the box, and returns the path of a
-// configuration for OpenSSH: with
+// SSHConfig writes what a person's own SSH clients need to reach the box. It returns the path of an
+// OpenSSH configuration, for use as
 //
 //	ssh -F PATH NAME
 //	scp -F PATH file NAME:
 //	rsync -e "ssh -F PATH" …
 //
-// and an editor's remote mode, which takes such a file too. NAME is PodName. Beside the
-// configuration lie a key of its own, not the box's, and the box's host key. They go when the box
-// is closed; those of a program that was killed, with the next Reap.
+// and in an editor's remote mode. NAME is PodName. In the same directory are a key for these
+// clients and the box's host key. Close removes the directory. If the program is killed, the next
+// Cluster.Reap does.
 //
-// The clients reach the box through "kubectl exec", so the kubectl command has to be there, and its
-// user to be allowed it; no port is opened. The configuration says which kubeconfig and context it
-// is to use, whatever the environment of the client is. What they start ends with them.
+// The clients reach the box through "kubectl exec", so no port is opened. The kubectl command has
+// to be installed, and its user has to have the right to exec. The configuration names the
+// kubeconfig and the context, so it does not depend on the client's environment. What a client
+// starts ends with the client.
 func (b *KubeBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat(h.cluster.Kubectl(), []string{"exec", "-i", h.pod.Name, "-c",

@@ -8,8 +8,9 @@ import (
 	"github.com/sandshell/sandshell/internal/programs"
 )
 
-// findAccount asks os/user, which also knows the users of a directory service. It does not know
-// their shells, so those are looked up in /etc/passwd.
+// findAccount looks a user up by name or, if name is "", by id. It asks os/user, which also knows
+// the users of a directory service. os/user does not know shells, so findAccount reads those from
+// /etc/passwd.
 func findAccount(name string, uid int) (*programs.Account, error) {
 	var u *user.User
 	var err error

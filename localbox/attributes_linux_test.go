@@ -11,11 +11,11 @@ import (
 	"github.com/sandshell/sandshell/localbox"
 )
 
-// TestWriteFileKeepsAttributes: a file that is replaced keeps its ACL and extended attributes.
+// TestWriteFileKeepsAttributes checks that WriteFile keeps a file's ACL and extended attributes.
 func TestWriteFileKeepsAttributes(t *testing.T) {
 	name := t.TempDir() + "/f"
 	require.NoError(t, os.WriteFile(name, []byte("old"), 0o640))
-	acl := []byte{2, 0, 0, 0} // rw-, and user 12345 may read
+	acl := []byte{2, 0, 0, 0} // version 2: the owner may read and write, user 12345 may read
 	for _, e := range [][2]uint32{{1, 6}, {2, 4}, {4, 4}, {16, 4}, {32, 0}} {
 		id := uint32(0xffffffff)
 		if e[0] == 2 {

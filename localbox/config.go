@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/environ"
@@ -13,55 +14,60 @@ import (
 
 // A Config says how New makes a LocalBox. The zero value is usable.
 type Config struct {
-	// Dir is where sessions, jobs and Runs start. It must exist, and Close leaves it. Default: a
-	// new temporary directory, which Close removes with all that is in it.
+	// Dir is the directory in which sessions, jobs and Runs start. It must exist, and Close leaves
+	// it alone. Default: a new temporary directory, which Close removes with everything in it.
 	Dir string
 	// Shell is the shell of the sessions with its arguments, such as {"dash"} or {"busybox",
 	// "ash"}. Default: bash, or sh if there is no bash.
 	Shell []string
 	// Env is added to this program's environment, each "NAME=value".
 	Env []string
-	// Grace is how long a command that is to be killed may take after ^C, and again after SIGTERM.
-	// Default: 1 s.
+	// Grace is how long a command that is being killed may take to end after ^C, and again after
+	// SIGTERM. Default: 1 s.
 	Grace time.Duration
-	// StartLimit bounds the time that a shell takes to its first prompt. Default: 30 s.
+	// StartLimit is how long a shell may take until its first prompt. Default: 30 s.
 	StartLimit time.Duration
-	// Logger gets what happens beside the results, and at debug level each command: see
-	// shellbox.Options. Default: none.
+	// Logger gets events that are in no result, and at debug level each command: see
+	// shellbox.Options. If Logger is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
 // validate returns an error that names the first field that is wrong.
 func (c *Config) validate() error {
 	if c.Dir != "" {
-		if err := isDir(c.Dir); err != nil {
-			return fmt.Errorf("Config.Dir: %w: make the directory first, or leave Dir empty for a "+
-				"temporary one", err)
+		if err := checkDir(c.Dir); err != nil {
+			return fmt.Errorf("Config.Dir: %q: %w: give an existing directory, or leave Dir out "+
+				"for a temporary one", c.Dir, err)
 		}
 	}
 	if len(c.Shell) > 0 && c.Shell[0] == "" {
 		return errors.New("Config.Shell: its first element is empty: give the shell's name, or " +
-			"leave Shell nil for bash or sh")
+			"leave Shell out for bash or sh")
 	}
-	if err := environ.Check(c.Env); err != nil {
-		return fmt.Errorf("Config.Env: %w", err)
+	if err := environ.Check("Config.Env", c.Env); err != nil {
+		return err
 	}
 	for _, limit := range []struct {
 		field string
 		value time.Duration
-	}{{"Grace", c.Grace}, {"StartLimit", c.StartLimit}} {
+	}{{"Config.Grace", c.Grace}, {"Config.StartLimit", c.StartLimit}} {
 		if limit.value < 0 {
-			return fmt.Errorf("%s: %v is negative: give more, or 0 for the default",
-				"Config."+limit.field, limit.value)
+			return fmt.Errorf("%s: %v is negative: leave it out for the default, or give "+
+				"more than 0", limit.field, limit.value)
 		}
 	}
 	return nil
 }
 
-func isDir(dir string) error {
+// checkDir returns an error without the directory's name, which the caller adds.
+func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
+		return syscall.ENOTDIR
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 var _ shellbox.Copier = (*host)(nil)
 
-// Unpack implements shellbox.Copier: both ends of a copy are in this process.
+// Unpack implements shellbox.Copier. Both ends of the copy are in this process.
 func (h *host) Unpack(ctx context.Context, path string, pack func(io.Writer) error) error {
 	path, err := expandHome(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func (h *host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 	var left *sandbox.CopyError
 	err = throughPipe(ctx, func(w io.Writer) error {
 		err := archive.Pack(w, path)
-		if errors.As(err, &left) { // the archive is whole
+		if errors.As(err, &left) { // the archive is complete, without the files that err names
 			return nil
 		}
 		return err
@@ -54,7 +54,7 @@ func expandHome(path string) (string, error) {
 }
 
 // throughPipe runs pack and unpack at the ends of a pipe, and returns when both have returned. The
-// first failure, or the end of ctx, closes the pipe. The error is the first one.
+// first failure, or the end of ctx, closes the pipe. throughPipe returns the first error.
 func throughPipe(ctx context.Context, pack func(io.Writer) error,
 	unpack func(io.Reader) error) error {
 	ctx, fail := ctxerr.WithCancel(ctx)
@@ -74,7 +74,7 @@ func throughPipe(ctx context.Context, pack func(io.Writer) error,
 	if err != nil {
 		fail(err)
 	} else {
-		fail(io.ErrClosedPipe) // pack is to return, even if unpack did not read all of it
+		fail(io.ErrClosedPipe) // ends pack, even if unpack has not read everything
 	}
 	if perr := <-packed; err == nil && perr == nil {
 		return nil
@@ -82,12 +82,13 @@ func throughPipe(ctx context.Context, pack func(io.Writer) error,
 	return ctxerr.Of(ctx)
 }
 
-// A pipe hands pieces from a writer to a reader. The writer may be some pieces ahead. With io.Pipe
-// the two work by turns, and switching goroutines costs more than the copying.
+// A pipe passes buffers from a writer to a reader. The writer may be pipePieces buffers ahead. With
+// io.Pipe the two work in turns, and switching goroutines costs more than the copying.
 type pipe struct {
-	full, free  chan []byte
-	done        <-chan struct{} // ends reads and writes
-	piece, left []byte          // what is being read
+	full, free chan []byte
+	done       <-chan struct{} // ends reads and writes
+	piece      []byte          // the buffer that is being read
+	unread     []byte          // the end of piece that has not been read
 }
 
 const pipePieces, pipePiece = 8, 64 << 10
@@ -95,14 +96,14 @@ const pipePieces, pipePiece = 8, 64 << 10
 func newPipe(done <-chan struct{}) *pipe {
 	p := &pipe{full: make(chan []byte, pipePieces), free: make(chan []byte, pipePieces), done: done}
 	for range pipePieces {
-		p.free <- nil // made when needed
+		p.free <- nil // Write makes the buffer
 	}
 	return p
 }
 
 func (p *pipe) Write(b []byte) (n int, err error) {
 	for n < len(b) {
-		if isClosed(p.done) { // select would choose at random
+		if isClosed(p.done) { // if several cases are ready, select chooses at random
 			return n, io.ErrClosedPipe
 		}
 		select {
@@ -121,7 +122,7 @@ func (p *pipe) Write(b []byte) (n int, err error) {
 }
 
 func (p *pipe) Read(b []byte) (int, error) {
-	if len(p.left) == 0 {
+	if len(p.unread) == 0 {
 		if p.piece != nil {
 			p.free <- p.piece
 			p.piece = nil
@@ -134,13 +135,13 @@ func (p *pipe) Read(b []byte) (int, error) {
 			if !ok {
 				return 0, io.EOF
 			}
-			p.piece, p.left = piece, piece
+			p.piece, p.unread = piece, piece
 		case <-p.done:
 			return 0, io.ErrClosedPipe
 		}
 	}
-	n := copy(b, p.left)
-	p.left = p.left[n:]
+	n := copy(b, p.unread)
+	p.unread = p.unread[n:]
 	return n, nil
 }
 

@@ -12,14 +12,15 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestCopyEndsWithItsContext: a copy that would take an hour ends when it is cancelled or the box
-// is closed, and leaves nothing.
+// TestCopyEndsWithItsContext checks that a long copy ends when its context or the box ends, and
+// leaves nothing behind.
 func TestCopyEndsWithItsContext(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		dir := t.TempDir()
 		huge, err := os.Create(dir + "/huge")
 		require.NoError(t, err)
-		for i := range int64(10_001) { // behind more holes than an archive tells, zeros are copied
+		// An archive describes at most 10,000 holes. Behind them, zeros are copied.
+		for i := range int64(10_001) {
 			_, err := huge.WriteAt([]byte("x"), i<<17)
 			require.NoError(t, err)
 		}
@@ -38,7 +39,7 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- copying(box, ctx) }()
-			require.Eventually(t, func() bool { // it is under way
+			require.Eventually(t, func() bool { // the copy is under way
 				entries, err := os.ReadDir(dir + "/to")
 				return err == nil && len(entries) == 1
 			}, 10*time.Second, time.Millisecond)
@@ -73,7 +74,7 @@ func TestCopyToHome(t *testing.T) {
 	require.FileExists(t, dir+"/back/sub")
 }
 
-// TestCopyIntoItself: a directory takes a copy of itself as it was.
+// TestCopyIntoItself checks that a copy of a directory into itself does not contain the copy.
 func TestCopyIntoItself(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(dir+"/d", 0o755))

@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// A generator makes small scripts.
+// A generator makes random commands.
 type generator struct {
 	r     *rand.Rand
 	depth int
@@ -19,7 +19,7 @@ type generator struct {
 
 func (g *generator) pick(of ...string) string { return of[g.r.IntN(len(of))] }
 
-// command is some statements on lines of their own.
+// command returns some statements, one after the other.
 func (g *generator) command() string {
 	var b strings.Builder
 	for range 1 + g.r.IntN(4) {
@@ -47,7 +47,7 @@ func (g *generator) words() string {
 	return strings.Join(ws, " ")
 }
 
-// simple is a command that is one in a pipeline.
+// simple returns a simple command, which a pipeline can contain.
 func (g *generator) simple() string {
 	switch g.r.IntN(12) {
 	case 0:
@@ -83,7 +83,7 @@ func (g *generator) simple() string {
 	}
 }
 
-// statement is a whole one, perhaps with others in it.
+// statement returns a complete statement, which may contain others.
 func (g *generator) statement() string {
 	if g.depth > 2 {
 		return g.simple()
@@ -106,7 +106,7 @@ func (g *generator) statement() string {
 			"\n;;\nesac"
 	case 4:
 		body := g.simple()
-		for strings.HasPrefix(body, "fn") { // without end
+		for strings.HasPrefix(body, "fn") { // endless recursion
 			body = g.simple()
 		}
 		return g.pick("fn", "fn2") + "() { " + body + "; " +
@@ -116,7 +116,8 @@ func (g *generator) statement() string {
 	case 6:
 		return "{ " + g.statement() + "\n}" + g.pick("", " > f1", " 2>&1")
 	case 7:
-		// "echo err >&2 |" closes the pipe before it prints: who reads the pipe could be first.
+		// "echo err >&2 |" closes the pipe before it prints. So the pipe's reader could print
+		// first.
 		return strings.ReplaceAll(g.simple(), "echo err >&2", "{ echo err >&2; }") + " | " +
 			g.pick("cat", "sort", "wc -l", "sed s/x/y/",
 				"(read -r l; echo \"<$l>\"; cat >/dev/null)",
@@ -141,7 +142,7 @@ func (g *generator) statement() string {
 	}
 }
 
-// times returns how often something random is tried: few times in make test, all in make nightly.
+// times returns how often a random test tries: few times in make test, full times in make nightly.
 func times(few, full int) int {
 	if testenv.Full() {
 		return full
@@ -149,7 +150,7 @@ func times(few, full int) int {
 	return few
 }
 
-// seeded returns random numbers and the seed that makes them again, as SANDSHELL_TEST_SEED.
+// seeded returns random numbers and their seed. SANDSHELL_TEST_SEED sets the seed.
 func seeded() (r *rand.Rand, seed uint64) {
 	seed, err := strconv.ParseUint(os.Getenv("SANDSHELL_TEST_SEED"), 10, 64)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 
 // A host starts processes of this machine.
 type host struct {
-	state *tempdir.Dir // see Reap
+	state *tempdir.Dir // the box's directory, which Reap looks for
 	once  sync.Once
-	err   error
+	err   error // what Close returns
 
 	mu      sync.Mutex
-	plugins string // their directory; empty: none yet
+	plugins string // the directory for plugins; "" if it has not been made
 	closed  bool
 }
 
 func (h *host) String() string { return "LocalBox" }
 
-// Lost implements shellbox.Host: this machine is always there.
+// Lost implements shellbox.Host. This machine is never lost.
 func (h *host) Lost(context.Context) error { return nil }
 
 // Dial implements shellbox.Host.
@@ -59,7 +59,7 @@ func (h *host) Close() error {
 	return h.err
 }
 
-// pluginDir returns the directory for plugins.
+// pluginDir returns the directory for plugins, and makes it if need be.
 func (h *host) pluginDir() (dir string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,18 +19,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// allInterrupts are the interrupts of the three shells together, and fewInterrupts those that make
-// test has time for.
+// allInterrupts is how many interrupts make nightly sends to the three shells together.
+// fewInterrupts is how many make test sends.
 const (
 	allInterrupts = 100_000
 	fewInterrupts = 240
 )
 
-// TestInterruptsAroundTheEnd interrupts commands at random moments around their ends: each
-// command's status is its own, none is cut, none runs twice, and the shell stays.
+// TestInterruptsAroundTheEnd interrupts commands at random moments around their ends. It checks
+// that each result has its own command's status, that no command is lost or runs twice, and that
+// the shell stays.
 func TestInterruptsAroundTheEnd(t *testing.T) {
 	t.Parallel()
-	n := times(fewInterrupts, allInterrupts) // all take an hour
+	n := times(fewInterrupts, allInterrupts) // allInterrupts take an hour
 	shells := []string{"bash", "dash", "busybox ash"}
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
@@ -61,17 +62,17 @@ type interrupter struct {
 	r    *rand.Rand
 	box  *localbox.LocalBox
 	log  string
-	took time.Duration // of a command, about
-	// busybox ash jumps out of malloc at a ^C, and rarely waits for malloc's lock for ever: then it
-	// is replaced
+	took time.Duration // roughly how long a command takes
+	// At a ^C, busybox ash jumps out of malloc. Rarely it then waits for malloc's lock for ever,
+	// and the shell is replaced.
 	ash bool
 
-	lines          []string // that are in the log by now
-	ended, stopped int
-	replaced       int // shells
+	lines          []string // the lines in the log so far
+	ended, stopped int      // commands that ended by themselves, and by the interrupt
+	replaced       int      // shells that were replaced
 }
 
-// round runs a command and interrupts it some time about its end.
+// round runs a command and interrupts it at a random moment around its end.
 func (i *interrupter) round(ctx context.Context, k int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -105,7 +106,7 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 	switch {
 	case e != nil:
 		return e
-	case errors.Is(err, sandbox.ErrIdle) && !ran: // given up before a shell had it
+	case errors.Is(err, sandbox.ErrIdle) && !ran: // interrupted before a shell had the command
 		return nil
 	case err != nil:
 		return err
@@ -117,8 +118,8 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 		return fmt.Errorf("%q: %+v", command, res)
 	case res.ExitCode == n:
 		i.ended++
-		// The key, unlike Interrupt, has the kernel drop what the terminal was to show. dash ends a
-		// line when an interrupt reaches it after the command's end.
+		// At the interrupt key, but not at Interrupt, the kernel drops the terminal's pending
+		// output. dash prints a newline if an interrupt reaches it after the command's end.
 		if !ran || !typed && res.Output != output && res.Output != output+"\n" {
 			return fmt.Errorf("%q (ran: %v): it ended by itself, with output %q", command, ran,
 				res.Output)
@@ -132,7 +133,7 @@ func (i *interrupter) round(ctx context.Context, k int) error {
 	return nil
 }
 
-// ran reports whether command k has run, if all others have run once or not at all.
+// ran reports whether command k has run. It returns an error if any command has run twice.
 func (i *interrupter) ran(k int) (bool, error) {
 	got, err := os.ReadFile(i.log)
 	if err != nil && k > 100 {
@@ -144,12 +145,12 @@ func (i *interrupter) ran(k int) (bool, error) {
 		i.lines = append(i.lines, fmt.Sprint(k))
 	}
 	if !slices.Equal(lines, i.lines) {
-		return ran, fmt.Errorf("the log has %v for its last lines", lines[max(0, len(lines)-3):])
+		return ran, fmt.Errorf("the log's last lines are %v", lines[max(0, len(lines)-3):])
 	}
 	return ran, nil
 }
 
-// check checks that the session is what it was.
+// check checks that the session has kept its shell and variables.
 func (i *interrupter) check(t *testing.T) {
 	t.Logf("%d ended by themselves, %d by the interrupt, %d with the shell", i.ended, i.stopped,
 		i.replaced)

@@ -13,11 +13,11 @@ import (
 	"github.com/sandshell/sandshell/localbox"
 )
 
-// A job's Kill that is given up goes on by itself: the job ends. Nothing of it outlives the box's
-// Close.
+// TestJobKillGivenUp checks that a job ends even if the ctx of its Kill ends first, and that no
+// goroutine of Kill outlives the box's Close.
 func TestJobKillGivenUp(t *testing.T) {
 	const stubborn = `sh -c 'trap "" TERM HUP; echo begun; while :; do sleep 0.1; done'`
-	given := func(grace time.Duration) (*localbox.LocalBox, func() bool) {
+	giveUpKill := func(grace time.Duration) (*localbox.LocalBox, func() bool) {
 		box := open(t, localbox.Config{Dir: t.TempDir(), Grace: grace})
 		j, err := box.Background(t.Context(), stubborn)
 		require.NoError(t, err)
@@ -39,14 +39,14 @@ func TestJobKillGivenUp(t *testing.T) {
 			}
 		}
 	}
-	_, done := given(200 * time.Millisecond)
+	_, done := giveUpKill(200 * time.Millisecond)
 	require.Eventually(t, done, 10*time.Second, time.Millisecond)
 
-	box, _ := given(time.Minute)
+	box, _ := giveUpKill(time.Minute)
 	require.NoError(t, box.Close())
 	stacks := make([]byte, 1<<20)
 	if stacks := string(stacks[:runtime.Stack(stacks, true)]); strings.Contains(stacks,
 		"shellbox.(*job).Kill.") {
-		t.Errorf("Close has returned, and Kill goes on:\n%s", stacks)
+		t.Errorf("Kill goes on after Close:\n%s", stacks)
 	}
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// killing is a host on which shells are killed as soon as they have said that they are there.
+// A killing host kills shells as soon as they have started.
 type killing struct {
 	*host
-	left atomic.Int32 // so many
+	left atomic.Int32 // how many shells it is still to kill
 }
 
 func (k *killing) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	if k.left.Add(-1) >= 0 {
 		syscall.Kill(p.PID(), syscall.SIGKILL)
-		// until the engine has let go of it
+		// Wait until the box has noticed the end: Resize fails then.
 		for end := time.Now().Add(10 * time.Second); p.(shellbox.Process).Resize(24, 80) == nil &&
 			time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
@@ -34,8 +34,8 @@ func (k *killing) Look(ctx context.Context, p hostapi.Process) (proc.Look, error
 	return k.host.Look(ctx, p)
 }
 
-// A shell that is killed at its start is started again: neither a session's command nor a job waits
-// for it for ever.
+// TestShellKilledAtItsStart checks that a shell that is killed at its start is started again, for a
+// session and for a job.
 func TestShellKilledAtItsStart(t *testing.T) {
 	h := &killing{host: &host{}}
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
@@ -56,12 +56,12 @@ func TestShellKilledAtItsStart(t *testing.T) {
 	require.NoError(t, err)
 	r, err = j.Wait(ctx)
 	require.NoError(t, err)
-	if r.ExitCode != 137 { // it was the job's shell already
+	if r.ExitCode != 137 { // 137: the job's own shell was killed
 		require.Equal(t, "done\n", r.Output)
 	}
 
-	h.left.Store(1000)                      // by somebody who does not stop
-	if s, err = box.Open(ctx); err == nil { // the engine has not noticed the last one's end yet
+	h.left.Store(1000)
+	if s, err = box.Open(ctx); err == nil { // the box has not noticed the last shell's end yet
 		_, err = s.Execute(ctx, "true")
 		require.True(t, err == nil || errors.Is(err, sandbox.ErrLost), "%v", err)
 	} else {

@@ -1,17 +1,17 @@
-// Package localbox is a sandbox on this machine. It ISOLATES NOTHING: commands run as the user who
-// runs the program, with that user's files, network and processes. It is for trusted commands, for
-// trying things out, and for programs that are in a container already.
+// Package localbox has sandboxes on this machine. They ISOLATE NOTHING: commands run as the user
+// who runs the program, with that user's files, network and processes. A LocalBox is for trusted
+// commands, for trying things out, and for programs that are in a container already.
 //
-// Commands start in a directory of the caller's choice, or in a temporary one that Close removes.
-// Close ends every process that the box has started.
+// Commands start in Config.Dir, or in a temporary directory that Close removes. Close ends every
+// process that the box has started.
 //
-// If the program is killed, nothing closes the box. Its terminals hang up, and shells and most
-// programs end when they do. Processes that ignore it, and the directory, stay until any program of
-// the same user calls [Reap].
+// If the program is killed, nothing closes the box. Its terminals hang up, which ends shells and
+// most programs. Processes that ignore the hangup, and the temporary directory, stay until a
+// program of the same user calls [Reap].
 //
-// It runs on Linux and macOS. On Linux it reads from /proc whether a program waits for input. Where
-// there is no /proc, such as on macOS, a waiting program is reported as running. On Windows, New
-// returns errors.ErrUnsupported.
+// LocalBox runs on Linux and macOS. On Linux it reads from /proc whether a program waits for input.
+// Without /proc, as on macOS, a waiting program is reported as running. On Windows, New returns
+// errors.ErrUnsupported.
 package localbox
 
 import (
@@ -29,13 +29,32 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A LocalBox is a sandbox on this machine. New makes one.
+// A LocalBox is a sandbox.Sandbox on this machine. [New] makes one. Beside the methods below it has
+// these, which [shellbox.Box] and [plugin.Mixin] document:
+//
+//	Execute, Input, Wait, Interrupt, Type      commands in the main session
+//	Screen, Resize, ID                         its terminal
+//	Open, Session, Sessions                    more sessions
+//	Background, Job, Jobs                      background jobs
+//	Run                                        a program without a terminal
+//	CopyTo, CopyFrom, Files                    files
+//	Dial, Listen                               connections
+//	AsUser                                     the box for another user
+//	InitPlugins, AddEnv                        plugins and variables
+//	Lost, Activity                             what is known of the box
+//	Detach, Close, String                      its end and its name
 type LocalBox struct {
-	*shellbox.Box
-	*plugin.Mixin
+	*shell
+	*mixin
 	host *host
 	dir  string
 }
+
+// Aliases keep the fields of embedded types unexported, so that no caller can assign to them.
+type (
+	shell = shellbox.Box
+	mixin = plugin.Mixin
+)
 
 var (
 	_ sandbox.Sandbox    = (*LocalBox)(nil)
@@ -44,7 +63,7 @@ var (
 	_ plugin.Confined    = (*LocalBox)(nil)
 )
 
-// New starts a LocalBox. ctx governs the start.
+// New starts a LocalBox. ctx governs New only.
 func New(ctx context.Context, c Config) (*LocalBox, error) {
 	box, err := newBox(ctx, c)
 	if err != nil {
@@ -80,7 +99,7 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: dir, Env: c.Env, Shell: c.Shell,
 		Grace: c.Grace, StartLimit: c.StartLimit, Logger: c.Logger})
 	if errors.Is(err, fs.ErrNotExist) && len(c.Shell) > 0 {
-		err = fmt.Errorf("Config.Shell: %w", err)
+		err = fmt.Errorf("Config.Shell: %w: install it, or leave Shell out", err)
 	}
 	if err != nil {
 		return nil, err
@@ -89,16 +108,16 @@ func newBox(ctx context.Context, c Config) (*LocalBox, error) {
 		0o600); err != nil {
 		return nil, errors.Join(err, box.Close())
 	}
-	b := &LocalBox{Box: box, host: h, dir: dir}
-	b.Mixin = plugin.NewMixin(b)
+	b := &LocalBox{shell: box, host: h, dir: dir}
+	b.mixin = plugin.NewMixin(b)
 	return b, nil
 }
 
 // Dir returns the directory in which the box's sessions start.
 func (b *LocalBox) Dir() string { return b.dir }
 
-// PluginDir implements plugin.Confined: plugins change nothing of this machine but a temporary
-// directory, which Close removes.
+// PluginDir implements plugin.Confined. Plugins change only this temporary directory of the
+// machine, which Close removes.
 func (b *LocalBox) PluginDir() (string, error) {
 	return b.host.pluginDir()
 }

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,14 +26,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB, c localbox.Config) *localbox.LocalBox {
 	t.Helper()
+	if c.Logger == nil {
+		c.Logger = testenv.Logger(t)
+	}
 	box, err := localbox.New(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { box.Close() })
 	return box
 }
 
-// TestConformance runs the suite in each shell that this machine has of those that sandshell
-// promises to work with.
+// TestConformance runs the suite in each shell that sandshell promises to work with, if this
+// machine has it.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "dash", "busybox ash"} {
@@ -44,12 +49,12 @@ func TestConformance(t *testing.T) {
 			opts := testenv.Suite()
 			switch {
 			case shell == "bash" && testenv.All():
-				// of Zoo; TestConformanceSSHBox has the third
+				// TestConformanceSSHBox runs the other fourth of Zoo.
 				opts = testenv.Suite(sandboxtest.Fourths(0, 1, 3))
 			case shell == "dash":
-				opts = testenv.Suite(testenv.Some("Syntax", "State")) // what the shell decides
+				opts = testenv.Suite(testenv.Some("Syntax", "State")) // these depend on the shell
 			case shell == "busybox ash":
-				testenv.NeedsAll(t, "dash, which is much like it, runs every day")
+				testenv.NeedsAll(t, "dash, which is similar, runs every day")
 			}
 			sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 				return open(t, localbox.Config{Shell: args})
@@ -65,7 +70,7 @@ func TestTemporaryDirectory(t *testing.T) {
 	require.Equal(t, box.Dir()+"\n", res.Output)
 	info, err := os.Stat(box.Dir())
 	require.NoError(t, err)
-	require.Equal(t, os.ModeDir|0o700, info.Mode(), "it is nobody else's")
+	require.Equal(t, os.ModeDir|0o700, info.Mode())
 	require.NoError(t, box.Close())
 	require.NoDirExists(t, box.Dir())
 }
@@ -95,15 +100,16 @@ func TestBadConfig(t *testing.T) {
 		says   string
 	}{
 		{"NoDir", localbox.Config{Dir: "/does/not/exist"}, fs.ErrNotExist,
-			"localbox: Config.Dir: stat /does/not/exist"},
-		{"NotADir", localbox.Config{Dir: "/dev/null"}, nil, "/dev/null: not a directory"},
+			`localbox: Config.Dir: "/does/not/exist": no such file or directory: give an`},
+		{"NotADir", localbox.Config{Dir: "/dev/null"}, syscall.ENOTDIR,
+			`"/dev/null": not a directory`},
 		{"NoShell", localbox.Config{Shell: []string{"no-such-shell"}}, exec.ErrNotFound,
-			"localbox: Config.Shell: open main: no-such-shell: no such program"},
+			"open main: no-such-shell: no such program: install it, or leave Shell out"},
 		{"EmptyShell", localbox.Config{Shell: []string{""}}, nil,
 			"localbox: Config.Shell: its first element is empty: give the shell's name"},
-		{"Env", localbox.Config{Env: []string{"A"}}, nil, `localbox: Config.Env: environment "A"`},
+		{"Env", localbox.Config{Env: []string{"A"}}, nil, `localbox: Config.Env[0]: "A" has no "="`},
 		{"Grace", localbox.Config{Grace: -time.Second}, nil,
-			"localbox: Config.Grace: -1s is negative: give more, or 0 for the default"},
+			"localbox: Config.Grace: -1s is negative: leave it out"},
 		{"SlowShell", localbox.Config{Shell: []string{"sh", "-c", "sleep 100"},
 			StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded,
 			"not at its prompt within 50ms"},
@@ -126,6 +132,44 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
+// TestWrongCalls: the errors of calls say what to do.
+func TestWrongCalls(t *testing.T) {
+	ctx, box := t.Context(), open(t, localbox.Config{})
+	_, err := box.Input(ctx, "x")
+	require.ErrorContains(t, err, "no command is unfinished: Execute one first")
+	_, err = box.Execute(ctx, "sleep 1000", sandbox.Timeout(time.Second))
+	require.ErrorIs(t, err, sandbox.ErrTimeout)
+	require.ErrorContains(t, err, "in main: command timed out after 1s")
+	_, err = box.Execute(ctx, "sleep 1000", sandbox.Yield(time.Millisecond))
+	require.NoError(t, err)
+	run := func(cmd *sandbox.Cmd) error { _, err := box.Run(ctx, cmd); return err }
+	open := func(o sandbox.SessionOption) error { _, err := box.Open(ctx, o); return err }
+	execute := func() error { _, err := box.Execute(ctx, "true"); return err }
+	for _, c := range []struct {
+		err  error
+		is   error
+		says string
+	}{
+		{execute(), sandbox.ErrBusy,
+			"a command is unfinished: Wait, Input or Interrupt it, or Open a second session"},
+		{run(nil), nil, "run: the Cmd is nil"},
+		{run(&sandbox.Cmd{}), nil, "run: Cmd.Args holds no program"},
+		{run(&sandbox.Cmd{Args: []string{"true"}, Env: []string{"=x"}}), nil,
+			"run true: Cmd.Env[0]: it has no name"},
+		{open(sandbox.Env("A=1", "FOO")), nil, `Env[1]: "FOO" has no "=": want NAME=value`},
+		{open(sandbox.User("nobodyy")), user.UnknownUserError("nobodyy"),
+			`become user "nobodyy": there is no such user`},
+		{box.CopyTo(ctx, "/etc/passwd", "/nope/x"), fs.ErrNotExist, ": make this directory first"},
+		{box.CopyFrom(ctx, "/etc/passwd", "/nope/x"), fs.ErrNotExist,
+			": make this directory first"},
+	} {
+		require.ErrorContains(t, c.err, c.says)
+		if c.is != nil {
+			require.ErrorIs(t, c.err, c.is)
+		}
+	}
+}
+
 func TestCanceledStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -133,8 +177,8 @@ func TestCanceledStart(t *testing.T) {
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
-// TestUserRelativeProgram: a program that a user may not execute is not looked for in another
-// directory.
+// TestUserRelativeProgram checks that Run looks for a program with a relative path only in the
+// box's directory, even if the user may not execute it.
 func TestUserRelativeProgram(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -142,7 +186,7 @@ func TestUserRelativeProgram(t *testing.T) {
 	}
 	box := open(t, localbox.Config{Dir: t.TempDir()})
 	require.NoError(t, box.Files().MkdirAll(t.Context(), "bin", 0o755))
-	// "/" has one, too
+	// /bin/true exists too, but Run must not execute it.
 	require.NoError(t, box.Files().WriteFile(t.Context(), "bin/true", []byte("#!/bin/sh\n"), 0o644))
 	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"bin/true"}, User: "12345:12345"})
 	require.ErrorIs(t, err, fs.ErrPermission)

@@ -14,12 +14,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// losing is a host that is lost as soon as a command has ended: when what was typed to it is to be
-// dropped.
+// A losing host is lost when the box calls Discard, after a command has ended.
 type losing struct {
 	*host
-	// closed when the host is lost, when the engine asks why, and when it may know
-	lost, asked, told chan struct{}
+	lost  chan struct{} // closed when the host is lost
+	asked chan struct{} // closed when the box calls Lost
+	told  chan struct{} // closed when Lost may return
 }
 
 func (l *losing) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
@@ -48,10 +48,10 @@ func (l *losing) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 func (l *losing) Lost(context.Context) error {
 	close(l.asked)
 	<-l.told
-	return &sandbox.LostError{Box: "LocalBox", Reason: "the test has it so"}
+	return &sandbox.LostError{Box: "LocalBox", Reason: "the test says so"}
 }
 
-// An unreachable process does not tell how it has ended.
+// An unreachable process returns no status once its host is lost.
 type unreachable struct {
 	*process
 	on *losing
@@ -67,9 +67,9 @@ func (u *unreachable) Wait() (shellbox.Status, error) {
 	}
 }
 
-// A command that has ended before the host is lost has its own result: no fresh shell has taken the
-// place of its shell.
-func TestLostBehindTheEnd(t *testing.T) {
+// TestLostAfterTheEnd checks the result of a command that ends just before the host is lost: it
+// has the command's status, and Restarted is false.
+func TestLostAfterTheEnd(t *testing.T) {
 	h := &losing{host: &host{}, lost: make(chan struct{}), asked: make(chan struct{}),
 		told: make(chan struct{})}
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})

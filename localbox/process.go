@@ -7,7 +7,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A process is one of this machine.
+// A process is a shellbox.Process on this machine.
 type process struct{ *programs.Process }
 
 // start starts a program.
@@ -25,7 +25,8 @@ func start(p shellbox.Program) (*process, error) {
 		return nil, err
 	}
 	if p.ReplaceEnv {
-		cmd.Env = append([]string{}, p.Env...) // without PWD; nil would be this program's
+		// Command has added PWD. The list must not be nil, which stands for this program's own.
+		cmd.Env = append([]string{}, p.Env...)
 	}
 	o := programs.Options{Joined: p.Joined}
 	if t := p.Terminal; t != nil {

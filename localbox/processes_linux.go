@@ -10,9 +10,11 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// On Linux no program is needed to learn about processes. The answers come at once, so the methods
-// ignore their ctx.
-var _ hostapi.Processes = (*host)(nil)
+// On Linux, /proc answers at once, so these methods ignore their ctx.
+var (
+	_ hostapi.Processes   = (*host)(nil)
+	_ hostapi.ShellTeller = (*host)(nil)
+)
 
 // Tree implements hostapi.Processes.
 func (h *host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
@@ -41,10 +43,22 @@ func (h *host) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	if !ok || started.TTY() == 0 {
 		return proc.Look{}, errNoTerminal
 	}
-	if started.Ended() { // its id may be another's
+	if started.Ended() { // another process may have its id
 		return proc.Look{Gone: true}, nil
 	}
 	return procfs.Look(p.PID()), nil
+}
+
+// Shell implements hostapi.ShellTeller.
+func (h *host) Shell(ctx context.Context, p hostapi.Process) (proc.Shell, error) {
+	started, ok := p.(*process)
+	switch {
+	case !ok || started.TTY() == 0:
+		return proc.Shell{}, errNoTerminal
+	case started.Ended():
+		return proc.Shell{}, nil
+	}
+	return procfs.Shell(p.PID()), nil
 }
 
 // discardLimit bounds Discard. It is reached only if the terminal cannot be opened and something is
@@ -60,7 +74,7 @@ func (h *host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	return started.Discard(discardLimit, procfs.Discard), nil
 }
 
-var errNoTerminal = errors.New("the process is not one of this host's on a terminal")
+var errNoTerminal = errors.New("the process has no terminal of this host")
 
 // ResetModes implements hostapi.Processes.
 func (h *host) ResetModes(ctx context.Context, tty int) error {
@@ -84,8 +98,8 @@ func (h *host) Interrupt(ctx context.Context, p hostapi.Process) (bool, error) {
 // settleLimit bounds Settle. A program that prints without end is never settled.
 const settleLimit = 20 * time.Millisecond
 
-// Settle implements hostapi.Processes. Input needs no wait: a write to the terminal has given it
-// to the program.
+// Settle implements hostapi.Processes. Input needs no wait, because a write to the terminal has
+// passed it to the program.
 func (h *host) Settle(ctx context.Context, p hostapi.Process) (busy bool, err error) {
 	if p, ok := p.(*process); ok && p.Stderr() == nil {
 		busy = p.Settle(settleLimit)

@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A counted host says how many processes it has started.
+// A counted host counts the processes that it starts.
 type counted struct {
 	*host
 	starts atomic.Int32
@@ -24,25 +24,27 @@ func (h *counted) Start(ctx context.Context, p shellbox.Program) (shellbox.Proce
 	return h.host.Start(ctx, p)
 }
 
-// A silent host is no hostapi.Processes: it leaves the questions to the control shell.
+// A silent host does not implement hostapi.Processes. So the box starts a control shell, which
+// answers.
 type silent struct{ shellbox.Host }
 
-// With its own answers or the control shell's, a host's box knows who waits and ends what it has
-// started; with its own it starts nothing.
+// TestProcesses checks that a box knows what its commands wait for, and ends what it has started,
+// whether its host or the control shell answers. If its host answers, the box starts no control
+// shell.
 func TestProcesses(t *testing.T) {
 	t.Run("Host", func(t *testing.T) {
 		h := &counted{host: &host{}}
-		answers(t, h)
+		checkProcesses(t, h)
 		require.EqualValues(t, 2, h.starts.Load(), "the sessions' shells")
 	})
 	t.Run("ControlShell", func(t *testing.T) {
 		h := &counted{host: &host{}}
-		answers(t, silent{h})
+		checkProcesses(t, silent{h})
 		require.EqualValues(t, 3, h.starts.Load(), "the sessions' shells and the control shell")
 	})
 }
 
-func answers(t *testing.T, h shellbox.Host) {
+func checkProcesses(t *testing.T, h shellbox.Host) {
 	ctx := t.Context()
 	box, err := shellbox.New(ctx, h, shellbox.Options{Grace: 300 * time.Millisecond,
 		Dir: t.TempDir()})
@@ -92,6 +94,7 @@ func answers(t *testing.T, h shellbox.Host) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
+// atoi returns the number of all digits in s.
 func atoi(s string) (n int) {
 	for _, c := range s {
 		if '0' <= c && c <= '9' {

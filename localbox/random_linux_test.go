@@ -22,19 +22,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// allRandom is how many random commands there are in all, and fewRandom in make test.
+// allRandom is how many random commands make nightly runs. fewRandom is how many make test runs.
 const (
 	allRandom = 3000
 	fewRandom = 150
 )
 
-// TestRandomCommands gives random commands to a session and to bare bash on a bare pty: the same
-// statuses and outputs.
+// TestRandomCommands gives random commands to a session and to bash on a bare pty, and checks that
+// their statuses and outputs are the same.
 //
-// What differs, and is left out of the commands: $0, $_, $LINENO, BASH_COMMAND, the number in an
-// error message (bash says "bash: line N:" of eval, where it says none at its prompt); a trap of
-// ERR runs once more, for the eval; a trap of DEBUG sees the eval's words; exec <file lasts for its
-// command only; history.
+// Some things differ, and the commands do not use them: $0, $_, $LINENO, BASH_COMMAND, and history;
+// the line number in an error message ("bash: line N:"), which bash prints for eval but not at its
+// prompt; a trap of ERR, which runs once more, for the eval; a trap of DEBUG, which sees the eval's
+// words; and exec <file, which lasts only for its command.
 func TestRandomCommands(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -43,8 +43,7 @@ func TestRandomCommands(t *testing.T) {
 	randomCommands(t, times(fewRandom, allRandom))
 }
 
-// perShell is how many commands come one after the other in one shell: what they leave behind is
-// there for the next.
+// perShell is how many commands run in one shell. Each sees what the earlier ones have left behind.
 const perShell = 30
 
 func randomCommands(t *testing.T, n int) {
@@ -68,7 +67,7 @@ func randomCommands(t *testing.T, n int) {
 				require.NoErrorf(t, err, "command %d:\n%s", k, command)
 				require.Equalf(t, sandbox.Exited, res.State, "command %d:\n%s\n%+v", k, command,
 					res)
-				require.Equalf(t, output, tidied(res.Output), "the output of command %d:\n%s", k,
+				require.Equalf(t, output, normalize(res.Output), "the output of command %d:\n%s", k,
 					command)
 				require.Equalf(t, status, res.ExitCode, "the status of command %d:\n%s\noutput %q",
 					k, command, output)
@@ -77,26 +76,28 @@ func randomCommands(t *testing.T, n int) {
 	}
 }
 
-// said is what differs in what bash says of errors: who says it, and the line, which bash counts
-// from its start.
-var said = regexp.MustCompile(
+// errorPrefix matches what differs in bash's error messages: the program's name and the line, which
+// bash counts from its start.
+var errorPrefix = regexp.MustCompile(
 	`(?m)^(?:.*/)?bash: (?:eval: )?((?:command substitution: )?)(?:line \d+: )?(?:(warning: here-document at line )\d+)?`)
 
-// place is where the two shells' directories, which have the same name, differ.
-var place = regexp.MustCompile(`/(?:one|two)/d\b`)
+// directory matches the end of the shells' working directories, where they differ. A command may
+// print anything right behind it.
+var directory = regexp.MustCompile(`/(?:one|two)/d`)
 
-func tidied(output string) string {
-	return place.ReplaceAllString(said.ReplaceAllString(output, "bash: $1$2"), "/one/d")
+// normalize removes from the output what differs between the two shells.
+func normalize(output string) string {
+	output = errorPrefix.ReplaceAllString(output, "bash: $1$2")
+	return directory.ReplaceAllString(output, "/one/d")
 }
 
-// A bareBash is what a session is compared with: bash at its prompt, with commands typed to its
-// terminal, one script after the other.
+// A bareBash is bash at its prompt, on a pty. A session is compared with it.
 type bareBash struct {
 	terminal *os.File
-	dir      string
-	count    int
-	status   int // $?
-	got      []byte
+	dir      string // of the files from which it reads commands
+	count    int    // of the commands so far
+	status   int    // the last command's
+	got      []byte // output of the current command
 }
 
 func newBareBash(t *testing.T, dir string) *bareBash {
@@ -118,9 +119,9 @@ func newBareBash(t *testing.T, dir string) *bareBash {
 	return b
 }
 
-// run types a line that evaluates the command, and one that marks the end: bash drops the rest of a
-// line with some errors. $? is the last command's: set in what is evaluated, since to read the file
-// sets it too.
+// run types a line that evaluates the command, and a second line that marks the end, because after
+// some errors bash drops the rest of a line. The evaluated text first sets $? to the last command's
+// status, because reading the file sets $? too.
 func (b *bareBash) run(t *testing.T, command string) (output string, status int) {
 	t.Helper()
 	b.count++
@@ -138,16 +139,16 @@ func (b *bareBash) run(t *testing.T, command string) (output string, status int)
 			b.got = nil
 			status, _ = strconv.Atoi(string(m[2]))
 			b.status = status
-			return tidied(strings.ReplaceAll(string(m[1]), "\r\n", "\n")), status
+			return normalize(strings.ReplaceAll(string(m[1]), "\r\n", "\n")), status
 		}
 		n, err := b.terminal.Read(buf)
 		b.got = append(b.got, bytes.Clone(buf[:n])...)
 		if errors.Is(err, syscall.EIO) {
-			t.Skipf("bare bash has died, as bash 5.2 does now and then (\"free(): invalid next "+
-				"size\"): after %q, of:\n%s", b.got, command)
+			t.Skipf("bare bash has crashed, as bash 5.2 does now and then (\"free(): invalid next "+
+				"size\"): after %q, in:\n%s", b.got, command)
 		}
 		if err != nil {
-			require.NoErrorf(t, err, "bare bash, after %q, of:\n%s", b.got, command)
+			require.NoErrorf(t, err, "bare bash, after %q, in:\n%s", b.got, command)
 		}
 	}
 }

@@ -13,32 +13,31 @@ import (
 	"github.com/sandshell/sandshell/internal/tempdir"
 )
 
-// A box has a directory, locked by its program: for what is the box's alone, and for the mark of
-// its processes. Reap finds both by it.
+// Each box has a directory, which its program keeps locked. It holds the box's temporary files and
+// the mark of the box's processes. Reap looks for such directories without a lock.
 const (
 	statePrefix = "sandshell-local-" // in os.TempDir
 	markFile    = "mark"
 )
 
-// aMark matches what shellbox.Box.Mark may be. Anything else, such as an empty text, would mark
-// other processes.
-var aMark = regexp.MustCompile(`^SANDSHELL_SESSION=[A-Z2-7]{26}\.$`)
+// markPattern matches what shellbox.Box.Mark returns. Any other text, such as an empty one, could
+// match processes that are not the box's.
+var markPattern = regexp.MustCompile(`^SANDSHELL_SESSION=[A-Z2-7]{26}\.$`)
 
-// Reap removes what is left of boxes of this user whose program has ended without closing them, for
-// example because it was killed: processes that go on although their terminal has hung up, and the
-// boxes' directories. (Shells and most programs end when the kernel closes their terminals.) It
-// finds the directories in os.TempDir and, on Linux, the processes by their environment. It returns
-// the number of these boxes.
+// Reap removes what is left of this user's boxes whose program has ended without Close, for example
+// because it was killed. It removes the boxes' directories in os.TempDir. On Linux it also ends
+// processes that have ignored the hangup of their terminal, which it finds by their environment. It
+// returns the number of these boxes.
 func Reap(ctx context.Context) (removed int, err error) {
 	removed, err = tempdir.Reap(statePrefix, func(path string) error {
 		mark, err := os.ReadFile(filepath.Join(path, markFile))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was killed before it had started a command
+		case errors.Is(err, fs.ErrNotExist): // the program was killed before it started a command
 			return ctxerr.Of(ctx)
 		case err != nil:
 			return err
-		case !aMark.Match(mark):
-			return fmt.Errorf("%s is not sandshell's: remove it", filepath.Join(path, markFile))
+		case !markPattern.Match(mark):
+			return fmt.Errorf("%s has a wrong mark: remove it", filepath.Join(path, markFile))
 		}
 		return endMarked(ctx, string(mark))
 	})

@@ -20,10 +20,10 @@ import (
 	"github.com/sandshell/sandshell/localbox"
 )
 
-// TestReapedProgram is the program that is killed, see TestReap.
+// TestReapedProgram is the program that TestReap starts and kills.
 func TestReapedProgram(t *testing.T) {
 	if os.Getenv("SANDSHELL_TEST_REAPED") == "" {
-		t.Skip("it is started by another test")
+		t.Skip("TestReap starts it")
 	}
 	box, err := localbox.New(t.Context(), localbox.Config{})
 	require.NoError(t, err)
@@ -34,8 +34,8 @@ func TestReapedProgram(t *testing.T) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// A program that is killed leaves its boxes' directories, and processes that ignore the end of
-// their terminal: Reap takes them, and nobody else's.
+// TestReap checks that Reap ends what a killed program has left: its boxes' directories, and
+// processes that ignore the end of their terminal. Boxes of live programs stay.
 func TestReap(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -62,11 +62,11 @@ func TestReap(t *testing.T) {
 			}
 		}
 	}
-	pids = slices.Compact(pids) // bash says the first one too
+	pids = slices.Compact(pids) // bash also prints the first one
 	require.Len(t, pids, 2)
 	n, err := localbox.Reap(t.Context())
 	require.NoError(t, err)
-	require.Zero(t, n, "its program is there")
+	require.Zero(t, n, "its program runs")
 	require.DirExists(t, dir)
 
 	require.NoError(t, cmd.Process.Kill())
@@ -75,15 +75,15 @@ func TestReap(t *testing.T) {
 	cancel()
 	_, err = localbox.Reap(canceled)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool { // what a cancelled one has begun, another ends
+	require.Eventually(t, func() bool { // this Reap ends what the cancelled one has begun
 		n, err = localbox.Reap(t.Context())
 		return err != nil || n > 0
 	}, 20*time.Second, 10*time.Millisecond)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoDirExists(t, filepath.Dir(dir))
-	// The cancelled one may have killed a process that is still ending, in which it has no
-	// environment, and no mark, any more: no other Reap waits for that one.
+	// The cancelled Reap may have killed a process that is still ending. Such a process has no
+	// environment, and so no mark: no other Reap waits for it.
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(procfs.Alive(pids...), func(p proc.Process) bool {
 			return !p.Ended()
@@ -93,7 +93,7 @@ func TestReap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1\nfile\n1\n", r.Output)
 
-	// What says to be a mark and is none is not believed.
+	// Reap refuses a bad mark.
 	bad := filepath.Join(temp, "sandshell-local-bad")
 	require.NoError(t, os.Mkdir(bad, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "mark"), []byte("PATH="), 0o600))

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOtherPrograms: what is no shell that works is refused at once, and the error names those that
-// work, or says what it printed.
+// TestOtherPrograms checks that New refuses a program that is not a supported shell. The error
+// names the supported shells or quotes what the program has printed.
 func TestOtherPrograms(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -54,8 +54,8 @@ func TestOtherPrograms(t *testing.T) {
 	}
 }
 
-// TestStartEnvironment: what an environment makes of a shell, it does not make of a session's. The
-// programs of a session see the environment as it is.
+// TestStartEnvironment checks that variables that change a shell's behaviour do not change a
+// session's shell. The session's programs see the variables unchanged.
 func TestStartEnvironment(t *testing.T) {
 	rc := filepath.Join(t.TempDir(), "rc")
 	require.NoError(t, os.WriteFile(rc, []byte("F=1; cd /; set -u; trap 'exit 3' EXIT; exit 5\n"),
@@ -90,8 +90,8 @@ done`, "a\nb\n"},
 	}
 }
 
-// TestStartupFileOfHost: the environment is the host's, and a shell that is asked for it ends only
-// some time after its output.
+// TestStartupFileOfHost checks that a startup file that the host's environment names does not run.
+// The shell that is asked for the environment closes its output some time before it ends.
 func TestStartupFileOfHost(t *testing.T) {
 	dir := t.TempDir()
 	rc := filepath.Join(dir, "rc")
@@ -108,7 +108,7 @@ func TestStartupFileOfHost(t *testing.T) {
 	require.Equal(t, "none "+rc+"\n", r.Output)
 }
 
-// TestIdleLimit: a session outlives TMOUT, readonly too.
+// TestIdleLimit checks that a session outlives TMOUT, even if TMOUT is readonly.
 func TestIdleLimit(t *testing.T) {
 	t.Parallel()
 	box, err := New(t.Context(), Config{})
@@ -124,8 +124,8 @@ func TestIdleLimit(t *testing.T) {
 	require.False(t, r.Restarted)
 }
 
-// A spoiler is a command that takes something from the shell that the session needs. Its own Result
-// and the next one come within the time.
+// TestSpoilers runs commands that take from the shell something that the session needs. Each
+// command and the next one must return a Result in time.
 func TestSpoilers(t *testing.T) {
 	box, err := New(t.Context(), Config{})
 	require.NoError(t, err)
@@ -205,7 +205,8 @@ func TestSpoilers(t *testing.T) {
 	}
 }
 
-// TestThief: a program of the same user stops the shell, takes its next command and answers it.
+// TestThief checks what happens if a program of the same user stops the shell, takes its next
+// command and answers it.
 func TestThief(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3")

@@ -19,8 +19,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A program that was started with the interrupt key ignored, as nohup and "&" in a script do, does
-// not pass that on to its shells, and goes on ignoring it.
+// TestIgnoredSignals checks that the shells of a program that ignores SIGINT do not inherit that.
+// The program itself goes on ignoring SIGINT. nohup, and "&" in a script, start programs so.
 func TestIgnoredSignals(t *testing.T) {
 	const inside = "SANDSHELL_TEST_IGNORES"
 	if os.Getenv(inside) == "" {
@@ -44,7 +44,7 @@ func TestIgnoredSignals(t *testing.T) {
 func ignoredSignals(t *testing.T) {
 	require.True(t, signal.Ignored(syscall.SIGINT))
 
-	// A program that is hit meanwhile does not die of it.
+	// SIGINTs arrive all the time, and must not end this program while it starts others.
 	stop := make(chan struct{})
 	var hits sync.WaitGroup
 	hits.Go(func() {
@@ -62,8 +62,8 @@ func ignoredSignals(t *testing.T) {
 		hits.Wait()
 	}()
 
-	// The second interrupt key would come after half of Grace: nothing but the first ends a program
-	// in time.
+	// The second interrupt key would come after half of Grace. So only the first can end the
+	// program in time.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	box, err := New(t.Context(), Config{Grace: time.Hour})

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,14 +16,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A stuck writer takes nothing until the test's end.
+// A stuck writer blocks until its end, or the test's.
 type stuck struct {
 	begun, ends chan struct{}
+	end         func()
 }
 
 func newStuck(t *testing.T) *stuck {
-	s := &stuck{make(chan struct{}, 1), make(chan struct{})}
-	t.Cleanup(func() { close(s.ends) })
+	ends := make(chan struct{})
+	s := &stuck{make(chan struct{}, 1), ends, sync.OnceFunc(func() { close(ends) })}
+	t.Cleanup(s.end)
 	return s
 }
 
@@ -35,8 +38,8 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestCloseWithStuckWriters: callers' writers that block keep neither Close from returning nor the
-// calls.
+// TestCloseWithStuckWriters checks that Close, and calls that are under way, return even if the
+// callers' writers block.
 func TestCloseWithStuckWriters(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"yes", "echo a"} {
@@ -78,7 +81,8 @@ func TestCloseWithStuckWriters(t *testing.T) {
 			for name, done := range errs {
 				select {
 				case err := <-done:
-					if name != "Tee" || command == "yes" { // what has ended is told
+					// The call with Tee returns the Result of a command that has ended.
+					if name != "Tee" || command == "yes" {
 						require.ErrorIs(t, err, sandbox.ErrClosed, name)
 					}
 					if name == "Tee" || name == "Follow" {
@@ -98,29 +102,29 @@ func TestCloseWithStuckWriters(t *testing.T) {
 	}
 }
 
-// TestStuckFollowBetweenCalls: a writer of Follow that blocks holds up no call that is to return,
-// and the session goes on without it.
+// TestStuckFollowBetweenCalls checks that calls return even if the writer of Follow blocks, and
+// that the session goes on without the writer.
 func TestStuckFollowBetweenCalls(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{})
 	w := newStuck(t)
 	res, err := box.Execute(t.Context(), "yes", sandbox.Follow(w), sandbox.Yield(time.Millisecond))
 	require.Equal(t, sandbox.Running, res.State)
-	for err == nil { // it had printed nothing
+	for err == nil { // until there is output to write
 		_, err = box.Wait(t.Context(), sandbox.Yield(time.Millisecond))
 	}
 	require.ErrorIs(t, err, exec.ErrWaitDelay)
 	res, err = box.Interrupt(t.Context())
-	require.ErrorIs(t, err, exec.ErrWaitDelay, "each Result tells that its output has not got to "+
-		"the writer")
+	require.ErrorIs(t, err, exec.ErrWaitDelay, "each call whose output has not reached the "+
+		"writer must say so")
 	require.Equal(t, 130, res.ExitCode)
 	res, err = box.Execute(t.Context(), "echo on")
 	require.NoError(t, err)
 	require.Equal(t, "on\n", res.Output)
 }
 
-// TestWriterEndsGoroutine: a writer or a reader that calls runtime.Goexit, as a test's FailNow
-// does, keeps no call from returning.
+// TestWriterEndsGoroutine checks that calls return even if a writer or a reader calls
+// runtime.Goexit, as a test's FailNow does.
 func TestWriterEndsGoroutine(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{})
@@ -146,11 +150,11 @@ func (exiting) Read([]byte) (int, error) {
 
 func (e exiting) Write(p []byte) (int, error) { return e.Read(p) }
 
-// TestLoggerPanics: a Logger that panics ends nothing.
+// TestLoggerPanics checks that a box goes on if its Logger panics.
 func TestLoggerPanics(t *testing.T) {
 	t.Parallel()
 	box := open(t, localbox.Config{Logger: slog.New(panicking{slog.DiscardHandler})})
-	res, err := box.Execute(t.Context(), "exit 3") // the terminal's reader tells of the shell's end
+	res, err := box.Execute(t.Context(), "exit 3") // the shell's end is logged
 	require.NoError(t, err)
 	require.True(t, res.Restarted)
 	res, err = box.Execute(t.Context(), "echo on")

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// An apt is the directory of package lists and archives that one setup has for apt-get.
+// An apt is a directory with the package lists and archives of one setup's apt-get.
 //
-// apt-get locks these two directories, and fails at once where another apt-get holds the lock:
-// setups that run side by side need one each. The third lock, on the system's packages, is shared;
-// apt-get is told to wait for it. Where there is a cache, the directory begins with hard links to
-// the cache's files, and new downloads are linked into the cache at the end.
+// apt-get locks these two directories, and fails at once if another apt-get holds the lock. So each
+// setup has a directory of its own. The third lock, for the system's packages, is one for all; the
+// configuration makes apt-get wait for it. If there is a cache, the directory begins with hard
+// links to its files, and close links new downloads into it.
 type apt struct {
 	in         *installation
 	dir, cache string
@@ -23,8 +23,8 @@ chmod 755 "$0" # apt-get downloads as _apt
 mkdir -p "$0/lists/partial" "$0/archives/partial"
 if [ "$1" ]; then
   mkdir -p "$1/lists" "$1/archives"
-  cp -al "$1/lists" "$1/archives" "$0/" 2>/dev/null || : # another may just be replacing some
-  find "$1" -maxdepth 1 -name 'setup-*' -mtime +1 -exec rm -rf {} + # of one that was killed
+  cp -al "$1/lists" "$1/archives" "$0/" 2>/dev/null || : # another setup may be replacing files
+  find "$1" -maxdepth 1 -name 'setup-*' -mtime +1 -exec rm -rf {} + # left by a setup that was killed
 elif [ -d /var/lib/apt/lists ]; then
   find /var/lib/apt/lists -maxdepth 1 -type f ! -name lock -exec cp -p {} "$0/lists/" \;
 fi
@@ -51,12 +51,12 @@ fi
 rm -rf "$0"
 `
 
-// apt makes the directory. The box's user is root.
-func (in *installation) apt(ctx context.Context) (*apt, error) {
+// newApt makes the directory. The box's user must be root.
+func (in *installation) newApt(ctx context.Context) (*apt, error) {
 	a := &apt{in: in}
 	parent := "/var/cache"
-	if in.place.cache != "" {
-		a.cache = in.place.cache + "/apt"
+	if in.machine.cache != "" {
+		a.cache = in.machine.cache + "/apt"
 		parent = a.cache
 	}
 	out, err := in.run(ctx, `mkdir -p "$0" && mktemp -d "$0/setup-XXXXXX"`, parent)
@@ -72,5 +72,5 @@ func (in *installation) apt(ctx context.Context) (*apt, error) {
 
 func (a *apt) config() string { return a.dir + "/apt.conf" }
 
-// close links the downloads into the cache, if there is one, and removes the directory.
-func (a *apt) close() error { return a.in.tidy(aptCloseScript, a.dir, a.cache) }
+// close links the downloads into the cache, and removes the directory.
+func (a *apt) close() error { return a.in.cleanUp(aptCloseScript, a.dir, a.cache) }

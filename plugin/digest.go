@@ -11,9 +11,9 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// Digest identifies what the plugin's setup depends on: its files and its variables, in whichever
-// order Env has them. Plugins with the same Name and Digest are the same to Install, and to the
-// images that sshbox keeps.
+// Digest returns a hash of what the setup depends on: the plugin's files and its variables. The
+// order of Env does not matter. Install, and sshbox for the images that it keeps, take plugins with
+// the same Name and Digest for the same plugin.
 func (p Plugin) Digest() (string, error) {
 	sum := sha256.New()
 	for _, kv := range environ.Merge(p.Env) {

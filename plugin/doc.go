@@ -1,5 +1,5 @@
-// Package plugin makes sure that a sandbox has the programs and settings that a Go program relies
-// on. A [Plugin] is a directory with a setup.sh; [Install] runs it in any sandbox, once.
+// Package plugin installs the programs and settings that a Go program needs in a sandbox. A
+// [Plugin] is a directory with a setup.sh. [Install] runs it in any sandbox, once.
 //
 //	//go:embed all:lint
 //	var files embed.FS
@@ -16,35 +16,37 @@
 //
 // # What setup.sh gets
 //
-// It runs in the plugin's directory in the box, in a shell of its own on a terminal, as the box's
-// user, with these variables:
+// setup.sh runs as the box's user, in a session of its own, in the plugin's directory in the box.
+// It has these variables:
 //
-//	SANDSHELL_BOX              the kind of box: LocalBox, SSHBox, DockerSSHBox
-//	SANDSHELL_ROOT             yes if it may change the system: it is root, and the box is not the
-//	                           user's own machine; else no
-//	SANDSHELL_PACKAGE_MANAGER  the first that is there of apt-get, apk, dnf, yum, zypper and
-//	                           pacman; or nothing
-//	SANDSHELL_PLUGIN           the plugin's directory, where it may write; it stays
-//	SANDSHELL_ENV              a file for lines NAME=value; NAME<<END, lines and END for a value
-//	                           of several lines
-//	SANDSHELL_PATH             a file for directories, one a line, to put first in PATH
-//	SANDSHELL_CACHE            a directory for downloads that outlives the box, or nothing
+//	SANDSHELL_BOX              the kind of box, such as LocalBox or DockerSSHBox
+//	SANDSHELL_ROOT             "yes" if setup.sh runs as root and may change the system; "no" if
+//	                           not, and always on the user's own machine
+//	SANDSHELL_PACKAGE_MANAGER  the first of apt-get, apk, dnf, yum, zypper and pacman that the box
+//	                           has; empty if it has none
+//	SANDSHELL_PLUGIN           the plugin's directory; setup.sh may write there, and it stays
+//	SANDSHELL_ENV              a file to which setup.sh appends variables: a line NAME=value, or
+//	                           for a value of several lines NAME<<END, the lines, and a line END
+//	SANDSHELL_PATH             a file to which setup.sh appends directories, one a line, that go
+//	                           to the front of PATH
+//	SANDSHELL_CACHE            a directory for downloads that outlives the box; empty if there is
+//	                           none
 //	DEBIAN_FRONTEND            noninteractive
-//	APT_CONFIG                 for root where there is apt-get: keeps setups that run side by side
-//	                           out of each other's locks
+//	APT_CONFIG                 for root in a box with apt-get: a configuration that lets several
+//	                           setups run apt-get at the same time
 //
-// When setup.sh has ended with 0, the variables in the two files and those of Plugin.Env are in
-// force: in the main session, in each session, job and Run that is started later, and in a shell
-// that replaces one that ended. Sessions that were open before do not get them. Setups of plugins
+// When setup.sh has ended with status 0, the variables of the two files and of Plugin.Env are set:
+// in the main session, in every session, job and Run that is started later, and in a shell that
+// replaces one that has ended. Other sessions that are open do not get them. The setups of plugins
 // that require this one do.
 //
-// Nobody answers a setup.sh that asks for input: it fails at once, with the question in the error.
-// Processes that it leaves behind are killed.
+// Nobody answers a setup.sh that asks for input. It fails at once, and the error has the question.
+// Processes that setup.sh leaves behind are killed.
 //
-// # Where it is
+// # Where plugins are
 //
-// A plugin's directory is .sandshell/plugins/NAME below the user's home directory in the box; where
-// that cannot be written, below /var/tmp, /tmp or the directory in which sessions start. A sandbox
-// that is [Confined] names another. LocalBox, which is the user's own machine, has a temporary one
-// that goes with the box.
+// A plugin's directory is .sandshell/plugins/NAME below the user's home directory in the box. If
+// that cannot be written, it is below /var/tmp, /tmp or the directory in which sessions start. A
+// sandbox that is [Confined] chooses the directory itself. LocalBox, which is the user's own
+// machine, has a temporary one, which Close removes.
 package plugin

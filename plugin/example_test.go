@@ -19,7 +19,7 @@ func Example() {
 	defer box.Close()
 	shout := plugin.Plugin{
 		Name: "shout",
-		Files: fstest.MapFS{ // most use an embed.FS, or os.DirFS
+		Files: fstest.MapFS{ // most plugins use an embed.FS or os.DirFS
 			"bin/shout": {Data: []byte("#!/bin/sh\ntr a-z A-Z\n")},
 			"setup.sh":  {Data: []byte("#!/bin/sh\necho \"$PWD/bin\" >>\"$SANDSHELL_PATH\"\n")},
 		},

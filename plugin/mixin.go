@@ -6,28 +6,38 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Mixin makes an Installer of the box that embeds it. It remembers which plugins are installed
-// there. NewMixin makes one.
+// A Mixin makes the box that embeds it an Installer. It remembers which plugins it has installed
+// there. NewMixin makes one. InitPlugins may be called from several goroutines.
 type Mixin struct {
-	box sandbox.Sandbox
+	box  sandbox.Sandbox
+	turn chan struct{} // full during an InitPlugins
 
-	mu    sync.Mutex
-	there map[string]bool
+	installed map[string]bool // by name; only for the holder of turn
 }
 
-// NewMixin returns the Mixin of a box.
-func NewMixin(box sandbox.Sandbox) *Mixin { return &Mixin{box: box, there: map[string]bool{}} }
+// NewMixin returns the Mixin of a box. It panics if box is nil.
+func NewMixin(box sandbox.Sandbox) *Mixin {
+	if box == nil {
+		panic("plugin: NewMixin: the box is nil")
+	}
+	return &Mixin{box: box, turn: make(chan struct{}, 1), installed: map[string]bool{}}
+}
 
 var _ Installer = (*Mixin)(nil)
 
-// InitPlugins makes sure that the plugins are in the box: see Install.
+// InitPlugins installs the plugins that the box does not have: see Install.
 func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	ordered, err := inOrder(plugins, m.there)
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("install plugins: another call has not returned: %w", ctxerr.Of(ctx))
+	}
+	ordered, err := validateAndSort(plugins, m.installed)
 	if err != nil {
 		return fmt.Errorf("install plugins: %w", err)
 	}
@@ -40,14 +50,14 @@ func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
 	}
 	outcomes := map[string]*outcome{}
 	for _, p := range ordered {
-		outcomes[p.Name] = &outcome{ended: make(chan struct{})}
+		outcomes[p.Name] = &outcome{done: make(chan struct{})}
 	}
 	var all sync.WaitGroup
 	for _, p := range ordered {
 		all.Go(func() {
 			o := outcomes[p.Name]
-			defer close(o.ended)
-			o.err = in.inTurn(ctx, p, outcomes)
+			defer close(o.done)
+			o.err = in.installAfterRequired(ctx, p, outcomes)
 		})
 	}
 	all.Wait()
@@ -55,7 +65,7 @@ func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
 	for _, p := range ordered {
 		err := outcomes[p.Name].err
 		if err == nil {
-			m.there[p.Name] = true
+			m.installed[p.Name] = true
 		}
 		errs = append(errs, err)
 	}
@@ -64,27 +74,28 @@ func (m *Mixin) InitPlugins(ctx context.Context, plugins ...Plugin) error {
 
 // An outcome is the result of one plugin's installation.
 type outcome struct {
-	ended chan struct{}
-	err   error // to be read when ended is closed
+	done chan struct{}
+	err  error // valid when done is closed
 }
 
-// inTurn waits until the plugins that p requires are installed, and installs p.
-func (in *installation) inTurn(ctx context.Context, p Plugin, outcomes map[string]*outcome) error {
+// installAfterRequired waits until the plugins that p requires are installed, and installs p.
+func (in *installation) installAfterRequired(ctx context.Context, p Plugin,
+	outcomes map[string]*outcome) error {
 	for _, name := range p.Requires {
-		o, given := outcomes[name]
+		required, given := outcomes[name]
 		if !given {
 			continue
 		}
-		<-o.ended
-		if o.err != nil {
+		<-required.done
+		if required.err != nil {
 			return &Error{Plugin: p.Name, Box: in.box.String(), ExitCode: -1,
-				Err: &missingError{name}}
+				Err: &requiredError{name}}
 		}
 	}
-	return in.plugin(ctx, p)
+	return in.install(ctx, p)
 }
 
-// A missingError says that a plugin was not tried because one that it requires has failed.
-type missingError struct{ name string }
+// A requiredError says that a plugin was not tried because one that it requires has failed.
+type requiredError struct{ name string }
 
-func (e *missingError) Error() string { return "it requires " + e.name }
+func (e *requiredError) Error() string { return "it requires " + e.name + ", which has failed" }

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// inOrder returns the plugins in an order in which each follows those that it requires. Those named
-// in there are installed already.
-func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
+// validateAndSort returns the plugins in an order in which each follows those that it requires. The
+// installed plugins need not be among them.
+func validateAndSort(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 	byName := map[string]Plugin{}
 	for _, p := range plugins {
-		if err := p.check(); err != nil {
+		if err := p.validate(); err != nil {
 			return nil, err
 		}
 		if _, twice := byName[p.Name]; twice {
-			return nil, fmt.Errorf("%s: there are two of that name", p.Name)
+			return nil, fmt.Errorf("%s: Plugin.Name: two plugins have this name", p.Name)
 		}
 		byName[p.Name] = p
 	}
@@ -28,10 +28,10 @@ func inOrder(plugins []Plugin, there map[string]bool) ([]Plugin, error) {
 		case !given && there[name], done[name]:
 			return nil
 		case !given:
-			return fmt.Errorf("%s requires %s, which is neither given nor installed",
+			return fmt.Errorf("%s: Plugin.Requires: %s is neither given nor installed",
 				trail[len(trail)-1], name)
 		case slices.Contains(trail, name):
-			return fmt.Errorf("they require each other in a circle: %s",
+			return fmt.Errorf("Plugin.Requires: plugins require each other in a circle: %s",
 				strings.Join(append(trail[slices.Index(trail, name):], name), ", "))
 		}
 		trail = append(trail[:len(trail):len(trail)], name)

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A panics panics where a plugin's author has written Files, or an Output.
+// panics is an fs.FS and an io.Writer that panic.
 type panics struct{}
 
 func (panics) Open(string) (fs.File, error) { panic("no file") }
 func (panics) Write([]byte) (int, error)    { panic("no output") }
 
-// A few panics when more files are opened than are left.
+// few is an fs.FS that panics when more than left files are opened.
 type few struct {
 	fs.FS
 	left int
@@ -29,8 +29,8 @@ func (f *few) Open(name string) (fs.File, error) {
 	return f.FS.Open(name)
 }
 
-// What panics in a plugin is its error: setups run in goroutines of the package's. No temporary
-// file is left.
+// A panic of a plugin's Files or Output is that plugin's error. Setups run in goroutines of the
+// package, where no caller can recover. No temporary file is left.
 func TestPanics(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -10,10 +10,11 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// variables are those that a plugin sets: "NAME=value", and directories for PATH.
+// A variables holds what a plugin sets: variables, each "NAME=value", and directories for PATH.
 type variables struct{ env, path []string }
 
-// variables returns the plugin's own, and those that its setup.sh has written to files beside dir.
+// variables returns the plugin's Env, and the variables that its setup.sh has written to the files
+// SANDSHELL_ENV and SANDSHELL_PATH beside dir.
 func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*variables, error) {
 	text, err := in.run(ctx,
 		`for f in "$0.env" "$0.path"; do if [ -f "$f" ]; then cat "$f"; fi; printf '\n\0'; done`,
@@ -26,15 +27,15 @@ func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*v
 	v := &variables{env: environ.Merge(p.Env)}
 	set, err := parseEnv(env)
 	if err != nil {
-		return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_ENV: %w", err)
+		return nil, fmt.Errorf("read what setup.sh has written to SANDSHELL_ENV: %w", err)
 	}
 	v.env = append(v.env, set...)
 	for line := range strings.SplitSeq(paths, "\n") {
 		switch {
 		case line == "":
 		case !strings.HasPrefix(line, "/"), strings.ContainsAny(line, ":\x00"):
-			return nil, fmt.Errorf("what setup.sh has written to SANDSHELL_PATH: %q is not an "+
-				"absolute path without colon", line)
+			return nil, fmt.Errorf("read what setup.sh has written to SANDSHELL_PATH: %q is not "+
+				"an absolute path without a colon", line)
 		default:
 			v.path = append(v.path, line)
 		}
@@ -42,7 +43,7 @@ func (in *installation) variables(ctx context.Context, p Plugin, dir string) (*v
 	return v, nil
 }
 
-// parseEnv reads lines NAME=value, and NAME<<END, lines, END.
+// parseEnv parses the text of SANDSHELL_ENV: lines NAME=value; and NAME<<END, lines, END.
 func parseEnv(text string) (env []string, err error) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -54,12 +55,13 @@ func parseEnv(text string) (env []string, err error) {
 		if n, end, here := strings.Cut(line, "<<"); here && validVariable.MatchString(n) {
 			last := slices.Index(lines[i+1:], end)
 			if last < 0 {
-				return nil, fmt.Errorf("line %d: no line %q ends the value of %s", i+1, end, n)
+				return nil, fmt.Errorf("line %d: the value of %s does not end with a line %q", i+1,
+					n, end)
 			}
 			kv = n + "=" + strings.Join(lines[i+1:i+1+last], "\n")
 			i += last + 1
 		}
-		if err := checkVariable(kv); err != nil {
+		if err := validateVariable(kv); err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		env = append(env, kv)

@@ -13,12 +13,13 @@ import (
 // *fs.PathError from files and copies, and ctx's error.
 var (
 	// ErrClosed: the session or sandbox has been closed. It is os.ErrClosed too.
-	ErrClosed error = &sentinel{"sandbox closed", os.ErrClosed}
+	ErrClosed error = &sentinel{"already closed", os.ErrClosed}
 	// ErrBusy: a command of this session is unfinished. Use Input, Wait or Interrupt, or open
 	// another session.
-	ErrBusy error = &sentinel{"a command is unfinished", nil}
+	ErrBusy error = &sentinel{"a command is unfinished: Wait, Input or Interrupt it, or Open a " +
+		"second session", nil}
 	// ErrIdle: no command of this session is unfinished. Use Execute.
-	ErrIdle error = &sentinel{"no command is unfinished", nil}
+	ErrIdle error = &sentinel{"no command is unfinished: Execute one first", nil}
 	// ErrTimeout: Timeout has passed, and the command has been killed. It is
 	// context.DeadlineExceeded too.
 	ErrTimeout error = &sentinel{"command timed out", context.DeadlineExceeded}
@@ -91,27 +92,28 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the underlying error.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// A CopyError says what a copy has left out because it could not be read, or went away meanwhile.
+// A CopyError says what a copy has left out because it could not be read or was removed meanwhile.
 // The copy was made, with all else, so a CopyError does not wrap the errors that it holds. If there
 // was nothing else to copy, the copy fails with the error itself.
 type CopyError struct {
-	Skipped []*fs.PathError // the first of them
-	Count   int             // how many there are
+	Skipped []*fs.PathError // the first files left out, at most 100, with the reasons
+	Count   int             // how many files were left out
 }
 
 // Error implements error.
 func (e *CopyError) Error() string {
 	if len(e.Skipped) == 0 {
-		return fmt.Sprintf("copied, but for %d files", e.Count)
+		return fmt.Sprintf("copied, except for %d files", e.Count)
 	}
-	text := "copied, but for " + strings.TrimPrefix(e.Skipped[0].Error(), "copy ")
+	text := "copied, except for " + strings.TrimPrefix(e.Skipped[0].Error(), "copy ")
 	if e.Count > 1 {
 		text += fmt.Sprintf(", and %d more", e.Count-1)
 	}
 	return text
 }
 
-// A CopyError keeps at most so many errors, whose paths and texts together are at most so long.
+// A CopyError keeps at most mostSkipped errors. Their paths and texts together have at most
+// mostSkippedText bytes.
 const mostSkipped, mostSkippedText = 100, 16 << 10
 
 // Add adds a file that was left out. Implementations of copies need it.

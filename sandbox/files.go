@@ -9,39 +9,41 @@ import (
 	"os"
 )
 
-// Files are the files of a sandbox, for small things. For large files and whole directories there
-// are CopyTo and CopyFrom.
+// Files gives access to the files of a sandbox. It is for small files: use CopyTo and CopyFrom for
+// large ones and for whole directories.
 //
-// Names are the sandbox's. A relative one, "~", and one that begins with "~/" mean what they mean
-// to CopyTo: they start at the main session's directory, or at the user's home. All is done with
-// the rights of the sandbox's user. All methods may be called from several goroutines.
+// Names are paths in the sandbox. A relative name starts at the main session's directory. "~", and
+// a name that begins with "~/", start at the user's home. All is done with the rights of the
+// sandbox's user. All methods may be called from several goroutines.
 //
-// Files are regular files and directories. To read, open or write a FIFO, a socket or a device is
-// an fs.ErrInvalid; programs (Run) can.
+// Reading, opening or writing a FIFO, a socket or a device fails with fs.ErrInvalid: run a program
+// for that.
 //
-// Errors are those of package os: *fs.PathError (of Rename *os.LinkError) with the name as it was
-// given, around a syscall.Errno (ENOENT, EEXIST, EACCES, EISDIR, ENOTDIR, ENOTEMPTY, ENOSPC, and so
-// on), which is fs.ErrNotExist, fs.ErrExist or fs.ErrPermission where it means that. The server of
-// an SSHBox tells less: it says EACCES for EPERM, and perhaps for EROFS. If it only says that
-// something failed, the sandbox looks for the reason; if it finds none, the error has no Errno.
+// Errors are those of package os: *fs.PathError, or *os.LinkError from Rename, with the name as it
+// was given. They wrap a syscall.Errno (ENOENT, EEXIST, EACCES, EISDIR, ENOTDIR, ENOTEMPTY, ENOSPC,
+// and so on), so errors.Is finds fs.ErrNotExist, fs.ErrExist and fs.ErrPermission. The server of an
+// SSHBox tells less: it says EACCES for EPERM, and perhaps for EROFS. If the server says only that
+// something failed, the sandbox looks for the reason. If it finds none, the error has no Errno.
 // Other errors are ErrClosed, ErrLost, ctx's error, and errors.ErrUnsupported where there is no way
 // to the files.
 //
 // The end of ctx ends a call at once. ErrCut says that the program that serves the files in the
 // sandbox has ended during the call, because a program there killed it. The next call has a new
-// one. Calls that only read are made again without an error. A call that changes something may have
-// done it or not.
+// one. A call that only reads is made again, and returns ErrCut only if that happens twice. A call
+// that changes something returns ErrCut, and the change may have been made or not.
 type Files interface {
 	// ReadFile returns a file's content. If the file has more than limit bytes, the error is a
-	// *TooLargeError, and nothing of the file is transferred. If it has no size (as in /proc), up
-	// to limit bytes are read, and one more is that error. A limit of 0 is DefaultReadLimit.
+	// *TooLargeError, and nothing of the file is transferred. If the file has no size (as in
+	// /proc), ReadFile reads up to limit bytes, and returns that error if there are more. A limit
+	// of 0 or less means DefaultReadLimit.
 	ReadFile(ctx context.Context, name string, limit int64) ([]byte, error)
 
 	// WriteFile writes a file as a whole. A program that opens name sees the old content or all of
 	// the new, also when the call fails or the box dies in the middle. A new file gets the
 	// permissions perm, whatever the umask. An existing file keeps its permissions, and its owner
-	// if the user may give files away. In a LocalBox on Linux it keeps its ACL and extended
-	// attributes too; elsewhere they are lost. A symbolic link is followed.
+	// if the user may give files away. In a LocalBox on Linux and in boxes with boxd, it keeps its
+	// ACL and extended attributes too, as far as the user's rights and the file system allow. Over
+	// a plain sshd they are lost. A symbolic link is followed.
 	//
 	// The new content is a new file, made beside the old one and moved to its place. So the user
 	// must be allowed to write in the directory, and need not be for the file, unlike with
@@ -83,29 +85,29 @@ type Files interface {
 	// Directories that cannot be read match nothing.
 	Glob(ctx context.Context, pattern string) ([]string, error)
 
-	// Watch tells of changes of a file, or of the entries of a directory, which must exist. It
-	// tells of each change after Watch has returned, by any program, in the order in which they
-	// happened. It does not tell of what is below the directory's own directories. A symbolic link
-	// is followed once, at the beginning. The user must be allowed to read the directory, or the
-	// directory that the file is in.
+	// Watch reports changes of a file, or of the entries of a directory, which must exist. It
+	// reports each change after Watch has returned, by any program, in the order in which they
+	// happened. It does not report changes further below. A symbolic link is followed once, at the
+	// beginning. The user must be allowed to read the directory, or the directory that the file is
+	// in.
 	//
 	// WriteFile and copies are one change: FileWritten if there was a file, else FileCreated. Watch
-	// does not tell of the temporary files by which they work, whose names begin with
-	// ".sandshell-".
+	// does not report their temporary files, whose names begin with ".sandshell-".
 	//
 	// Range over the result once. The last thing that it yields is an error: ctx's; ErrClosed;
 	// ErrLost; fs.ErrNotExist if the directory was moved, or was removed and no process is in it;
 	// ErrCut if the program that watches in the sandbox was killed there. A file may be removed and
 	// made again, or replaced, as WriteFile does. Watch goes on with the new file of that name, as
 	// long as its directory is there. A break ends the watch too. If you do not range over the
-	// result, end ctx: each watch takes one of the inotify instances that Linux gives a user, 128
-	// by default. Beyond them the error is EMFILE.
+	// result, end ctx: each watch takes an inotify instance, of which Linux gives a user 128 by
+	// default. If none is left, the error is EMFILE.
 	//
 	// Changes wait for the loop. The box bounds how many (Linux keeps 16384); FileOverflow stands
 	// for those that were not kept. A connection that is cut and made again loses none. Linux does
-	// not tell of what is written through mmap, or changed by others in a network's file system.
+	// not report what is written through mmap, or what other machines change in a network file
+	// system.
 	//
-	// Watch needs inotify. Over a plain sshd, which has no way to it, and on systems other than
+	// Watch needs inotify. Over a plain sshd, which cannot offer inotify, and on systems other than
 	// Linux, the error is errors.ErrUnsupported.
 	Watch(ctx context.Context, name string) (iter.Seq2[FileEvent, error], error)
 
@@ -135,7 +137,7 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// DefaultReadLimit is how many bytes ReadFile reads at most if its limit is 0: 16 MiB.
+// DefaultReadLimit is what a limit of 0 or less means to ReadFile: 16 MiB.
 const DefaultReadLimit = 16 << 20
 
 // A TooLargeError says that a file holds more than ReadFile was to read.
@@ -160,10 +162,11 @@ type WriteOption func(*WriteOptions)
 
 // WriteOptions are the options of one WriteFile. Implementations of Files need them.
 type WriteOptions struct {
-	Parents bool
+	Parents bool // create the missing directories above the file
 }
 
-// Parents makes the directories above the file that are missing, as MkdirAll with 0o755.
+// Parents makes WriteFile create the missing directories above the file, as MkdirAll with 0o755
+// does.
 func Parents() WriteOption { return func(o *WriteOptions) { o.Parents = true } }
 
 var _ File = (*os.File)(nil)

@@ -7,13 +7,16 @@ import (
 	"sync"
 )
 
-// An Observer is told what goes on in a sandbox: see [Observe]. Its methods, and those of what they
-// return, may be called from several goroutines. The calls that they tell of wait for them, so they
-// must not block. No result may be nil, but for the error of Close.
+// An Observer is notified of what goes on in a sandbox: see [Observe]. Its methods, and those of
+// what they return, are the events: there are no others. Packages recording, tracing and logging
+// are Observers.
+//
+// The methods may be called from several goroutines. They must not block, because the observed
+// calls wait for them. No result may be nil, except for the error of Close.
 type Observer interface {
-	// Open is called once for each session: by Observe for the main one, for others when they have
-	// been opened. For a session that another program has opened it is called when Session or
-	// Sessions returns it first, with the default options.
+	// Open is called once for each session: for the main one by Observe, for others when they have
+	// been opened. If another program has opened the session, Open is called when Session or
+	// Sessions first returns it, with the default options.
 	Open(id string, o SessionOptions) SessionObserver
 
 	// Background is called before a job begins. The job gets the context that it returns.
@@ -24,11 +27,11 @@ type Observer interface {
 	Run(ctx context.Context, cmd *Cmd) (_ context.Context, ended func(exitCode int, err error))
 
 	// Close is called by each Close of the sandbox, after the sandbox has been closed and the end
-	// of all commands and jobs has been told. Its error is joined to the sandbox's.
+	// of all commands and jobs has been reported. Its error is joined to the sandbox's.
 	Close() error
 }
 
-// A SessionObserver is told what goes on in a session.
+// A SessionObserver is notified of what goes on in a session.
 type SessionObserver interface {
 	// Execute is called before a command begins. The command gets the context that Execute returns.
 	Execute(ctx context.Context, command string) (context.Context, CommandObserver)
@@ -46,40 +49,44 @@ type SessionObserver interface {
 	Close()
 }
 
-// A CommandObserver is told what becomes of a command. As a Writer it gets the command's output, as
-// [Follow] does.
+// A CommandObserver is notified of what becomes of a command. As a Writer it gets the command's
+// output, as [Follow] does.
 type CommandObserver interface {
 	io.Writer
 
 	// Result is called when a call has returned a Result of the unfinished command.
 	Result(res *Result)
 
-	// End is called once. res and err are what the call has returned that tells of the end; err
-	// alone says that the command has not been executed, or that its session is closed or lost. If
-	// both are nil, the command has ended, and no call has told how.
+	// End is called once. res and err are what the call that reports the end has returned. If res
+	// is nil and err is not, the command has not been executed, or its session is closed or lost.
+	// If both are nil, the command has ended, and no call has reported how.
 	End(res *Result, err error)
 }
 
-// A JobObserver is told what becomes of a job. As a Writer it gets the job's output, as [LogTo]
-// does, perhaps before the job's id is known.
+// A JobObserver is notified of what becomes of a job. As a Writer it gets the job's output, as
+// [LogTo] does, perhaps before the job's id is known.
 type JobObserver interface {
 	io.Writer
 
 	// Started is called when the job has been started.
 	Started(id string)
 
-	// Input is called before text is typed to the job.
-	Input(text string)
+	// Input is called before text is typed to the job. awaits is as with SessionObserver, by the
+	// last Result of Status or Until.
+	Input(text string, awaits InputKind)
+
+	// Result is called when Until has returned a Result of the unfinished job.
+	Result(res *Result)
 
 	// End is called once: with what the job's Wait has returned, or, if the job has not been
 	// started, with the error of Background alone.
 	End(res *Result, err error)
 }
 
-// Observe returns box as a Sandbox that tells o of its sessions, commands, jobs and programs. It
-// does not tell of copies, files and connections. What is called on box itself is not told: use the
-// result in the place of box, and close it instead of box. [As] finds what box is beyond a Sandbox.
-// Observe panics if box or o is nil.
+// Observe returns box as a Sandbox that notifies o of its sessions, commands, jobs and programs.
+// Copies, files and connections are not observed, nor are calls of box itself: use the result in
+// the place of box, and close it instead of box. [As] finds what box is beyond a Sandbox. Observe
+// panics if box or o is nil.
 func Observe(box Sandbox, o Observer) Sandbox {
 	switch {
 	case box == nil:
@@ -98,8 +105,8 @@ type observed struct {
 	Sandbox  // for what is not observed
 	observer Observer
 	main     *observedSession
-	running  sync.WaitGroup // one for each job whose end has not been told
-	opening  sync.Mutex     // for the Observer's Open
+	running  sync.WaitGroup // counts the jobs whose end has not been reported
+	opening  sync.Mutex     // held during the Observer's Open
 
 	mu         sync.Mutex // also guards the sessions' fields
 	unfinished map[*observedCommand]bool

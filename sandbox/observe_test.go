@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An audit is an Observer that keeps a line for each thing that happens.
+// An audit is an Observer that keeps a line for each of its calls.
 type audit struct {
 	mu    sync.Mutex
 	lines []string
@@ -34,7 +34,7 @@ func (a *audit) Open(id string, o sandbox.SessionOptions) sandbox.SessionObserve
 
 func (a *audit) Background(ctx context.Context, command string,
 	_ sandbox.SessionOptions) (context.Context, sandbox.JobObserver) {
-	return ctx, auditedJob{audited{a, command}}
+	return ctx, auditedCommand{audited{a, command}}
 }
 
 func (a *audit) Run(ctx context.Context, cmd *sandbox.Cmd) (context.Context, func(int, error)) {
@@ -43,7 +43,7 @@ func (a *audit) Run(ctx context.Context, cmd *sandbox.Cmd) (context.Context, fun
 
 func (a *audit) Close() error { a.add("close"); return nil }
 
-// An audited is a session; a command and a job have some of it.
+// An audited observes a session, a command or a job.
 type audited struct {
 	*audit
 	name string
@@ -73,10 +73,6 @@ type auditedCommand struct{ audited }
 
 func (a auditedCommand) Result(res *sandbox.Result) { a.add("%s: %v", a.name, res.State) }
 
-type auditedJob struct{ audited }
-
-func (a auditedJob) Input(text string) { a.add("%s: input", a.name) }
-
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -93,8 +89,8 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Resize(ctx, 30, 90))
 
-	// A session is the same one however it is asked for, and one that was opened past the observer
-	// is observed as soon as it is asked for.
+	// Session and Sessions return the same session as Open. A session that was opened past the
+	// observer is observed once one of them has returned it.
 	same, ok := box.Session(s.ID())
 	require.True(t, ok)
 	require.Same(t, s, same)
@@ -119,17 +115,47 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, err)
 	<-job.Done()
 	require.NoError(t, job.Forget())
+	const twoLines = "read -r x; read -r x; exit 7"
+	job, err = box.Background(ctx, twoLines)
+	require.NoError(t, err)
+	_, err = job.Until(ctx)
+	require.NoError(t, err)
+	require.NoError(t, job.Input(ctx, "x\n"))
+	require.NoError(t, job.Input(ctx, "x\n"))
+	_, err = job.Until(ctx)
+	require.NoError(t, err)
 	require.NoError(t, box.Close())
 	require.Equal(t, []string{
 		"main: open", "main: exit 3: exited 3", "run [true]: 0", "session-1: open",
 		"session-1: resize 30 90", "session-2: open", "session-2: exit 4: exited 4",
 		"main: exit 5: exited 5", "main: close", a.lines[9], "job-1: exit 6",
-		"exit 6: exited 6", "close",
+		"exit 6: exited 6", "job-2: " + twoLines, twoLines + ": waiting",
+		twoLines + ": input for line", twoLines + ": input for none", twoLines + ": exited 7",
+		"close",
 	}, a.lines)
 	require.Contains(t, a.lines[9], "main: true: ")
 }
 
-// TestObserveNil: what is nil is named at once.
+// TestObserveRefused: a command that is refused changes nothing of what is known of the unfinished
+// one.
+func TestObserveRefused(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	inner, err := localbox.New(ctx, localbox.Config{})
+	require.NoError(t, err)
+	var a audit
+	box := sandbox.Observe(inner, &a)
+	defer box.Close()
+	_, err = box.Execute(ctx, "read -r x")
+	require.NoError(t, err)
+	_, err = box.Execute(ctx, "true")
+	require.ErrorIs(t, err, sandbox.ErrBusy)
+	_, err = box.Input(ctx, "x\n")
+	require.NoError(t, err)
+	require.Contains(t, a.lines, "main: input for line")
+}
+
+// TestObserveNil: Observe panics, and names the argument that is nil.
 func TestObserveNil(t *testing.T) {
 	require.PanicsWithValue(t, "sandbox: Observe: the box is nil", func() {
 		sandbox.Observe(nil, &audit{})

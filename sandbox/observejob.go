@@ -1,13 +1,17 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // An observedJob tells its observer.
 type observedJob struct {
 	Job
 	box      *observed
 	observer JobObserver
-	told     chan struct{} // closed when the observer has been told of the end
+	reported chan struct{} // closed when the observer has been told of the end
+	awaits   InputKind     // what the job waits for, as far as is known; box.mu guards it
 }
 
 // Background implements Sandbox.
@@ -23,22 +27,55 @@ func (b *observed) Background(ctx context.Context, command string,
 		observer.End(nil, err)
 		return nil, err
 	}
-	j := &observedJob{Job: inner, box: b, observer: observer, told: make(chan struct{})}
+	j := &observedJob{Job: inner, box: b, observer: observer, reported: make(chan struct{})}
 	observer.Started(j.ID())
 	b.mu.Lock()
 	b.jobs[j.ID()] = j
 	b.mu.Unlock()
 	b.running.Go(func() {
-		defer close(j.told)
+		defer close(j.reported)
 		<-inner.Done()
 		observer.End(inner.Wait(context.Background()))
 	})
 	return j, nil
 }
 
+// Status implements Job.
+func (j *observedJob) Status(ctx context.Context) (*Result, error) {
+	res, err := j.Job.Status(ctx)
+	j.learn(res)
+	return res, err
+}
+
+// Until implements Job.
+func (j *observedJob) Until(ctx context.Context, opts ...ExecOption) (*Result, error) {
+	res, err := j.Job.Until(ctx, opts...)
+	j.learn(res)
+	if res != nil && res.State != Exited {
+		j.observer.Result(res)
+	}
+	return res, err
+}
+
+// learn records what the job waits for. res may be nil.
+func (j *observedJob) learn(res *Result) {
+	if res == nil {
+		return
+	}
+	j.box.mu.Lock()
+	defer j.box.mu.Unlock()
+	j.awaits = res.Awaits
+}
+
 // Input implements Job.
 func (j *observedJob) Input(ctx context.Context, text string) error {
-	j.observer.Input(text)
+	j.box.mu.Lock()
+	awaits := j.awaits
+	if strings.ContainsAny(text, "\n\r\x04") {
+		j.awaits = 0 // the next line may answer another question
+	}
+	j.box.mu.Unlock()
+	j.observer.Input(text, awaits)
 	return j.Job.Input(ctx, text)
 }
 
@@ -46,7 +83,7 @@ func (j *observedJob) Input(ctx context.Context, text string) error {
 func (j *observedJob) Forget() error {
 	select {
 	case <-j.Done():
-		<-j.told // the Wait that tells needs the job
+		<-j.reported // the observer gets the result of a Wait, which needs the job
 	default:
 	}
 	err := j.Job.Forget()

@@ -86,26 +86,26 @@ func (s *observedSession) Execute(ctx context.Context, command string,
 	c := &observedCommand{observer, s.box}
 	s.box.mu.Lock()
 	s.box.unfinished[c] = true
-	previous := s.current
+	previous, awaits := s.current, s.awaits
 	s.current, s.awaits = c, 0
 	s.box.mu.Unlock()
 	res, err := s.Session.Execute(ctx, command, append(opts[:len(opts):len(opts)], Follow(c))...)
 	if res != nil {
 		previous.end(nil, nil) // or this one would not have been executed
-		s.tell(c, res, err)
+		s.report(c, res, err)
 		return res, err
 	}
 	c.end(nil, err)
 	s.box.mu.Lock()
 	defer s.box.mu.Unlock()
 	if s.current == c { // the previous one may still be unfinished
-		s.current = previous
+		s.current, s.awaits = previous, awaits
 	}
 	return res, err
 }
 
-// tell tells what a call about c has returned. c may be nil.
-func (s *observedSession) tell(c *observedCommand, res *Result, err error) {
+// report tells the observer what a call about c has returned. c may be nil.
+func (s *observedSession) report(c *observedCommand, res *Result, err error) {
 	if c == nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *observedSession) tell(c *observedCommand, res *Result, err error) {
 	c.Result(res)
 }
 
-// end tells once that c has ended. c may be nil.
+// end tells the observer, once, that c has ended. c may be nil.
 func (c *observedCommand) end(res *Result, err error) {
 	if c == nil {
 		return
@@ -151,8 +151,9 @@ func (s *observedSession) unfinished() *observedCommand {
 	return s.current
 }
 
-// typed tells of text that is typed to the unfinished command, if there is one, and returns it.
-func (s *observedSession) typed(text string) *observedCommand {
+// reportInput tells the observer of text that is typed to the unfinished command. It returns that
+// command, or nil if there is none.
+func (s *observedSession) reportInput(text string) *observedCommand {
 	c := s.unfinished()
 	if c == nil || text == "" {
 		return c
@@ -170,15 +171,15 @@ func (s *observedSession) typed(text string) *observedCommand {
 // Input implements Session.
 func (s *observedSession) Input(ctx context.Context, text string,
 	opts ...ExecOption) (*Result, error) {
-	c := s.typed(text)
+	c := s.reportInput(text)
 	res, err := s.Session.Input(ctx, text, opts...)
-	s.tell(c, res, err)
+	s.report(c, res, err)
 	return res, err
 }
 
 // Type implements Session.
 func (s *observedSession) Type(ctx context.Context, text string) error {
-	s.typed(text)
+	s.reportInput(text)
 	return s.Session.Type(ctx, text)
 }
 
@@ -186,15 +187,15 @@ func (s *observedSession) Type(ctx context.Context, text string) error {
 func (s *observedSession) Wait(ctx context.Context, opts ...ExecOption) (*Result, error) {
 	c := s.unfinished()
 	res, err := s.Session.Wait(ctx, opts...)
-	s.tell(c, res, err)
+	s.report(c, res, err)
 	return res, err
 }
 
 // Interrupt implements Session.
 func (s *observedSession) Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error) {
-	c := s.typed("\x03")
+	c := s.reportInput("\x03")
 	res, err := s.Session.Interrupt(ctx, opts...)
-	s.tell(c, res, err)
+	s.report(c, res, err)
 	return res, err
 }
 

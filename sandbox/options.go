@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// An ExecOption is an option of Execute, Input, Wait and Interrupt. It applies to that call only.
+// An ExecOption is an option of Execute, Input, Wait and Interrupt, and of a job's Until. It
+// applies to that call only.
 type ExecOption func(*ExecOptions)
 
 // ExecOptions are the options of one call. Implementations of Session need them.
@@ -20,9 +21,11 @@ type ExecOptions struct {
 	MaxOutput int            // in bytes
 	Idle      time.Duration  // 0: none
 	Question  Policy
+	Patience  time.Duration // 0: the default; negative: without end
+	Leave     bool
 }
 
-// DefaultMaxOutput is how many bytes of Output a Result keeps if MaxOutput does not say: 1 MiB.
+// DefaultMaxOutput is how many bytes of Output a Result keeps if MaxOutput sets no bound: 1 MiB.
 const DefaultMaxOutput = 1 << 20
 
 // NewExecOptions applies opts to the defaults.
@@ -39,7 +42,7 @@ func NewExecOptions(opts ...ExecOption) ExecOptions {
 // Timeout bounds the call. After d the command is killed, and the call returns ErrTimeout and a
 // Result with what the command printed and its real exit status (130 if the interrupt key was
 // enough). If d is 0, there is no limit. If d is negative, the command is killed at once, as if the
-// deadline of ctx had passed.
+// deadline of ctx had passed. Session.Interrupt says which processes end.
 func Timeout(d time.Duration) ExecOption {
 	return func(o *ExecOptions) { o.Timeout = d }
 }
@@ -52,8 +55,8 @@ func Yield(d time.Duration) ExecOption {
 
 // Until makes the call return, with State Running and Matched set, as soon as the output matches
 // re. The Result's Output ends with the match; what came after the match belongs to the next
-// Result. Until searches the output of this call, cleaned as in Result.Output. A match can be at
-// most 4 KiB long.
+// Result. Until searches the output of this call, cleaned as in Result.Output. A line matches as
+// soon as it is on the screen, even if it is rewritten later. A match can be at most 4 KiB long.
 func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
@@ -76,10 +79,10 @@ func Tee(w io.Writer) ExecOption {
 // ignore it. Several Follows, each with its own w, do not disturb each other. If w is nil, Follow
 // does nothing.
 //
-// The conditions are those of Tee, for all calls about the command. Each call returns when w has
-// got the output that its Result tells of. After w has panicked or has been given up, each returns
-// that error. The command ends when w has got all of its output; until then Execute of another
-// command returns ErrBusy.
+// w is used under the conditions of Tee, in all calls about the command. Each call returns when w
+// has got the output that the call's Result covers. After w has panicked or has been given up, each
+// call returns that error. The command ends when w has got all of its output. Until then, Execute
+// of another command returns ErrBusy.
 func Follow(w io.Writer) ExecOption {
 	return func(o *ExecOptions) {
 		if w != nil {
@@ -100,14 +103,28 @@ type Policy int
 const (
 	// Return makes the call return with State Waiting. It is the default.
 	Return Policy = iota
-	// EndInput types the end of input (^D), once. If the command waits again, the call returns.
+	// EndInput types the end of input (^D), once. If the command waits again, the call returns. To
+	// a command that may go on and reads keys, nothing is typed: the call returns.
 	EndInput
 	// Fail kills the command. The call returns its Result and ErrQuestion.
 	Fail
-	// KeepWaiting makes the call go on waiting. It is for commands that somebody else answers, by
-	// Input from another goroutine, such as a person at a terminal who sees what Tee shows.
+	// KeepWaiting makes the call go on waiting. It is for commands that are answered by Input from
+	// another goroutine: by a person at a terminal, for example, who sees what Tee shows.
 	KeepWaiting
 )
+
+// Patience sets for how long a command must have printed nothing before a call returns with
+// [Result.MayGoOn]. Such a command reads the terminal, but may go on by itself. The default is 1 s
+// where the terminal shows a question (an unfinished line, input that is not echoed, raw mode, a
+// full screen), and else 5 s. If the program that reads does nothing else, and only other programs
+// of the command may go on, which sleep at the time, the default is 0. If d is negative, the call
+// returns only when the command is sure to wait.
+//
+// AtQuestion's EndInput and Fail act on a command that may go on only if Patience is given and
+// positive. Without it, a call with them returns when the command is sure to wait, or has ended.
+func Patience(d time.Duration) ExecOption {
+	return func(o *ExecOptions) { o.Patience = d }
+}
 
 // AtQuestion says what the call does when the command waits for input. The default is Return.
 func AtQuestion(p Policy) ExecOption {
@@ -130,15 +147,16 @@ type SessionOption func(*SessionOptions)
 
 // SessionOptions are the options of one session or job. Implementations of Sandbox need them.
 type SessionOptions struct {
-	Dir        string   // "": the sandbox's, where a relative one starts
-	Env        []string // "NAME=value"
-	User       string   // "": the sandbox's
-	Rows, Cols int
+	Dir        string      // "": the sandbox's, where a relative one starts
+	Env        []string    // "NAME=value"
+	User       string      // "": the sandbox's
+	Rows, Cols int         // of the terminal
 	MaxLog     int64       // in bytes
 	LogTo      []io.Writer // each gets all output
 }
 
-// DefaultRows and DefaultCols are the size of a terminal if Size does not say: that of a VT100.
+// DefaultRows and DefaultCols are the size of a terminal for which Size sets none. It is the size
+// of a VT100.
 const (
 	DefaultRows = 24
 	DefaultCols = 80
@@ -175,7 +193,7 @@ func Size(rows, cols int) SessionOption {
 	}
 }
 
-// DefaultMaxLog is how many bytes of a job's output are kept if MaxLog does not say: 64 MiB.
+// DefaultMaxLog is how many bytes of a job's output are kept if MaxLog sets no bound: 64 MiB.
 const DefaultMaxLog = 64 << 20
 
 // MaxLog bounds the log of a job to its last n bytes, here and in a box that keeps the log for

@@ -8,7 +8,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestMaxLog: a job's log has a bound unless somebody sets another.
+// TestMaxLog: a job's log has a bound by default.
 func TestMaxLog(t *testing.T) {
 	for _, opts := range [][]sandbox.SessionOption{nil, {nil}, {sandbox.MaxLog(0)},
 		{sandbox.MaxLog(-1)}} {

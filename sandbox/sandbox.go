@@ -15,25 +15,25 @@
 // or [Until]). An unfinished command goes on with [Session.Input], [Session.Wait] or
 // [Session.Interrupt]. A non-zero exit status is data, not an error.
 //
-// [Observe] wraps a Sandbox and tells an [Observer] what goes on in it. Two packages are such
-// observers: sandbox/recording makes a file that asciinema plays, and sandbox/tracing has spans of
-// OpenTelemetry's.
+// [Observe] wraps a Sandbox and tells an [Observer] what goes on in it. Two packages have such
+// Observers: sandbox/recording writes files that asciinema plays, and sandbox/tracing makes
+// OpenTelemetry spans.
 //
 // # Concurrency and lifetimes
 //
 // All methods may be called from several goroutines. A session runs one command at a time: a second
-// Execute while one is unfinished gets [ErrBusy]. Programs that want two commands at once open two
-// sessions. A context governs its call for the call's whole length, and nothing that the call
-// returns. If the context ends, the call's error wraps both the context's Err and its Cause,
-// so errors.Is finds context.Canceled or context.DeadlineExceeded. Close ends everything and frees
-// every waiter with [ErrClosed]; the sessions and jobs of a sandbox end with it.
+// Execute while one is unfinished gets [ErrBusy]. To run two commands at once, open two sessions. A
+// context governs the whole call that it is given to, but not what the call returns: a session, a
+// job or a connection lives on when that context ends. If the context ends, the call's error wraps
+// both the context's Err and its Cause, so errors.Is finds context.Canceled or
+// context.DeadlineExceeded. Close ends everything and frees every waiter with [ErrClosed]; the
+// sessions and jobs of a sandbox end with it.
 package sandbox
 
 import (
 	"context"
 	"io"
 	"net"
-	"syscall"
 	"time"
 )
 
@@ -47,8 +47,13 @@ type Session interface {
 	// the shell itself (cd, export, set -o, exit). Stdout and stderr share the terminal.
 	//
 	// While an earlier command is unfinished, Execute returns ErrBusy. When ctx ends, or after
-	// Timeout, the command is killed. The Result then holds what the command printed and its real
-	// exit status, and the error is ctx's or ErrTimeout.
+	// Timeout, the command is killed; with [Leave], only Timeout kills it. The Result then holds
+	// what the command printed and its real exit status, and the error is ctx's or ErrTimeout. If
+	// the sandbox does not answer for ten seconds meanwhile, because it is paused for instance,
+	// Execute returns the same error and a Result in State Running. The command is killed when the
+	// sandbox answers again.
+	//
+	// The Result is nil if the command was not started or the sandbox is gone.
 	Execute(ctx context.Context, command string, opts ...ExecOption) (*Result, error)
 
 	// Input types text, as it is, to the unfinished command and goes on waiting for the command. An
@@ -61,8 +66,11 @@ type Session interface {
 
 	// Wait goes on waiting for the unfinished command, under the same conditions as Execute. It
 	// returns at once if the command still waits for the same input, or has ended since the last
-	// call about it. If there is nothing to wait for, it returns ErrIdle. If a command ends and no
-	// call returns its Result, the next Execute drops that Result.
+	// call about it. If the last Result said that the command may go on (MayGoOn), and there was no
+	// output or input since, Wait returns when the command prints something new and is quiet again,
+	// when it is sure to wait, when it ends, or after Patience, which then counts from Wait's begin
+	// and is 5 s by default. If there is nothing to wait for, it returns ErrIdle. If a command ends
+	// and no call returns its Result, the next Execute drops that Result.
 	//
 	// The end of ctx ends only the waiting, unlike with Execute: the command goes on, and Wait
 	// returns ctx's error and a Result in State Running with what the command has printed. Timeout
@@ -71,7 +79,14 @@ type Session interface {
 
 	// Interrupt ends the unfinished command: with the interrupt key, as a person would, then with
 	// SIGTERM and SIGKILL to the command and its descendants, until the shell is back. If no
-	// command is unfinished, it returns ErrIdle.
+	// command is unfinished, it returns ErrIdle. A sandbox that does not answer is as with Execute.
+	//
+	// Interrupt, Timeout and the end of ctx also end what the command has put into process sessions
+	// of its own (setsid, nohup, a double fork). What earlier commands have started stays, as do
+	// jobs and other sessions: a server that is to stay is started by Background, or by a command
+	// that ends. A process that has cleared its environment (env -i, sudo) and left its parents is
+	// not found. A process that has left its parents also stays if it was started within 20 ms
+	// after the end of the command before; over a plain sshd, within the time of an answer.
 	Interrupt(ctx context.Context, opts ...ExecOption) (*Result, error)
 
 	// Type types text, as Input does, and does not wait. If no command is unfinished, it returns
@@ -100,8 +115,8 @@ type Sandbox interface {
 	// Session returns the open session of that id. ok is false if there is none.
 	Session(id string) (s Session, ok bool)
 
-	// Sessions returns the open sessions: the main one first, then in the order of their start. In
-	// a sandbox that the program has attached to, these are also those of the program before.
+	// Sessions returns the open sessions: the main one first, then in the order of their start.
+	// After the program has attached to a sandbox, they include the sessions of the program before.
 	Sessions() []Session
 
 	// Background starts command as a job, in a shell and on a terminal of its own, beside all
@@ -122,15 +137,15 @@ type Sandbox interface {
 	Run(ctx context.Context, cmd *Cmd) (exitCode int, err error)
 
 	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an
-	// existing directory, the copy is made in it. Else boxPath is the copy's new name, and its
+	// existing directory, the copy is made in it. Otherwise boxPath is the copy's new name, and its
 	// parent must exist. A relative boxPath starts at the main session's directory, and a leading
 	// "~/" at the user's home. A path that ends in a slash names a directory, or a link to one; if
 	// a file is there, the error is ENOTDIR.
 	//
 	// Links stay links, holes stay holes, and files that have several names keep them. Permissions
-	// and times are kept; where a tar that is not GNU's makes the copy, times are whole seconds.
-	// The copy belongs to the sandbox's user, and has no ACLs and extended attributes. CopyTo keeps
-	// the set-user-ID, set-group-ID and sticky bits, CopyFrom only the sticky bits of directories.
+	// and times are kept. If a tar other than GNU's makes the copy, times are whole seconds. The
+	// copy belongs to the sandbox's user, and has no ACLs and extended attributes. CopyTo keeps the
+	// set-user-ID, set-group-ID and sticky bits, CopyFrom only the sticky bits of directories.
 	// Sockets and devices are left out, and by CopyFrom FIFOs too.
 	//
 	// If something below the source cannot be read, or goes away meanwhile, it is left out. When
@@ -149,7 +164,7 @@ type Sandbox interface {
 	CopyTo(ctx context.Context, hostPath, boxPath string) error
 
 	// CopyFrom copies a file or directory out of the sandbox, by the rules of CopyTo. Nothing in
-	// the sandbox can make it write outside hostPath. To copy more than some 90,000 directories at
+	// the sandbox can make it write outside hostPath. Copying more than about 90,000 directories at
 	// once is an error.
 	CopyFrom(ctx context.Context, boxPath, hostPath string) error
 
@@ -161,27 +176,28 @@ type Sandbox interface {
 	// "tcp6", and "unix" with a path by the rules of CopyTo.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Listen listens on an address inside the sandbox. Its Accept returns, here, the connections
-	// that programs in the sandbox make to that address. So a sandbox without a network of its own
-	// can get a service of this program's too.
+	// Listen listens on an address inside the sandbox. Accept of the listener returns the
+	// connections that programs in the sandbox make to that address. So this program can serve a
+	// sandbox that has no network of its own.
 	//
 	// The networks are "tcp", "tcp4" and "tcp6" with a port and an IP address, "localhost" or ""
-	// (all addresses). If the port is 0, a free one is taken. Addr tells the port, and the address:
-	// an sshd without GatewayPorts makes loopback of all addresses. The network "unix" takes a path
-	// by the rules of CopyTo. The socket belongs to the sandbox's user, nobody else but root may
-	// connect, and Close removes it. For other networks the error is errors.ErrUnsupported.
+	// (all addresses). If the port is 0, a free one is taken. Addr returns the port, and the
+	// address, which may differ from the one asked for: an sshd without GatewayPorts listens on
+	// loopback in place of all addresses. The network "unix" takes a path by the rules of CopyTo.
+	// The socket belongs to the sandbox's user, nobody else but root may connect, and Close removes
+	// it. For other networks the error is errors.ErrUnsupported.
 	//
-	// Any program inside that can reach the address may connect: the service must do nothing that
-	// not every program inside may have done. An accepted connection may hold some MiB of unread
-	// data in memory here, so bound how many you accept at once. Up to 128 connections wait for
-	// Accept, in no promised order. Further ones wait at the sandbox's end; over a plain sshd they
-	// are turned away.
+	// Any program inside that can reach the address may connect, so the service must offer only
+	// what every program inside may have. An accepted connection may hold some MiB of unread data
+	// in memory here, so bound how many you accept at once. Up to 128 connections wait for Accept,
+	// in no promised order. Further ones wait at the sandbox's end; over a plain sshd they are
+	// refused.
 	//
 	// ctx governs the call. The listener lives until its Close or the sandbox's. While the
 	// connection to the sandbox is cut and made again, accepted connections fail with ErrCut, and
 	// new ones wait. Connections have CloseWrite. Accept returns net.ErrClosed after the listener's
 	// Close, ErrClosed after the sandbox's, and ErrLost when the sandbox is lost. Errors of Listen
-	// are *net.OpError. Where it is known what is wrong, they wrap syscall.EADDRINUSE,
+	// are *net.OpError. If the cause is known, they wrap syscall.EADDRINUSE,
 	// EADDRNOTAVAIL, EACCES, fs.ErrNotExist or *net.AddrError.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 
@@ -189,101 +205,73 @@ type Sandbox interface {
 	String() string
 }
 
-// A Job is a command in a background session.
-type Job interface {
-	// ID returns the job's name, which is unique in its sandbox.
-	ID() string
-
-	// Command returns the command as it was given.
-	Command() string
-
-	// Logs returns what the job has printed, as its terminal got it, from offset on, and next, the
-	// offset to read on from. Offsets count the bytes of the whole output. Logs does not wait: if
-	// there is nothing new yet, there is no data and next is offset. One call returns at most 1
-	// MiB. An offset beyond the end is an error.
-	//
-	// The last 64 MiB, or what MaxLog says, are kept until Forget or the sandbox's Close (on disk,
-	// if they are long). If what was at offset is no longer kept, the data begins with the first
-	// byte that is, whose offset is next-len(data). Any number of readers may read from any offset,
-	// during the job and after it.
-	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
-
-	// Input types text to the job's terminal. After the job's end it returns ErrIdle.
-	Input(ctx context.Context, text string) error
-
-	// Signal sends sig to the job's foreground process group. After the job's end it returns
-	// os.ErrProcessDone.
-	Signal(ctx context.Context, sig syscall.Signal) error
-
-	// Kill kills the command and all its descendants, with SIGHUP and SIGTERM first and SIGKILL a
-	// second later, and returns when they are gone. Killing an ended job does nothing.
-	Kill(ctx context.Context) error
-
-	// Wait waits for the job's end. The Result's Output is the log as a person would read it, head
-	// and tail. If a writer of LogTo has panicked or was given up, there is an error beside the
-	// Result.
-	Wait(ctx context.Context) (*Result, error)
-
-	// Done is closed when the job has ended.
-	Done() <-chan struct{}
-
-	// Forget drops an ended job with its log: Job and Jobs no longer return it, and Logs and Wait
-	// return ErrClosed. While the job runs, Forget returns ErrBusy.
-	Forget() error
-}
-
 // A Result says how a command ended, or how far it has got.
 type Result struct {
 	State State
 
-	// ExitCode is the exit status if State is Exited: 128+n if signal n ended the command. Else it
-	// is -1.
+	// ExitCode is the exit status if State is Exited: 128+n if signal n ended the command.
+	// Otherwise it is -1.
 	ExitCode int
 
-	// Awaits is what the command waits for if State is Waiting. Else it is 0.
+	// Awaits is what the command waits for if State is Waiting. Otherwise it is 0.
 	Awaits InputKind
+
+	// MayGoOn says, if State is Waiting, that the command may also go on by itself: something of it
+	// runs, sleeps, or waits for others. It may work while it reads the terminal, or it may ask.
+	// Input answers it all the same. Wait returns when something changes, or after [Patience].
+	MayGoOn bool
 
 	// Output is what was printed since the last Result of this command. Lines end with "\n", and
 	// control sequences are resolved. It is valid UTF-8: U+FFFD stands for bytes that are not. Tee
 	// gets the bytes as they came.
+	//
+	// If a program rewrites lines that are still on the screen, such as a progress display, Output
+	// has their last state. If a Result has shown such a line before it was rewritten, the next
+	// Result has the line again, whole. Lines that have stayed the same do not come again. What has
+	// scrolled off the screen is final. So is what was printed before the screen was first cleared;
+	// what is drawn after that, and cleared again, is not in Output.
 	Output string
 
-	// Omitted is how many bytes are missing from the middle of Output, of which the head and the
-	// tail are kept. They are cut at the boundaries of runes and, if one is near, of lines.
+	// Omitted is how many bytes are missing from the middle of Output. Its head and tail are kept.
+	// The cuts are between runes and, if a line ends nearby, between lines.
 	Omitted int64
 
-	// OmittedAt is where in Output they are missing.
+	// OmittedAt is the offset in Output, in bytes, at which they are missing. If Omitted is 0, it
+	// means nothing.
 	OmittedAt int
 
-	// OOM: while the command ran, the kernel killed a process of the sandbox because memory had run
-	// out: the sandbox's (sshbox.Config.Memory) or the machine's. The command's exit status need
-	// not show it: if a compiler was killed, make says 2. The kernel counts by sandbox: commands
-	// that run at the same time are all told. Sandboxes that boxd serves tell: a DockerSSHBox, a
-	// KubeBox, and an SSHBox that has boxd. In others, OOM is always false.
+	// OOM says that, while the command ran, the kernel killed a process of the sandbox because
+	// memory had run out: the sandbox's (sshbox.Config.Memory) or the machine's. The command's exit
+	// status need not show it: if a compiler was killed, make says 2. The kernel counts by sandbox:
+	// commands that run at the same time all have OOM set. It is known in sandboxes that boxd
+	// serves: a DockerSSHBox, a KubeBox, and an SSHBox that has boxd. In others, OOM is always
+	// false.
 	OOM bool
 
 	// Unread is how many bytes of Input the command had not read when it ended. They are dropped,
 	// and never executed.
 	Unread int
 
-	// FullScreen: the program draws the whole screen (alternate screen). Screen shows it, Output
-	// does not. If State is Exited, a program was killed and has left its screen, which Screen
-	// shows until the next command prints. What was printed after the last thing that it drew is in
-	// Output.
+	// FullScreen says that the program draws the whole screen (alternate screen). Screen shows it,
+	// Output does not. If State is Exited, the program was killed and did not restore the screen.
+	// Screen shows what it drew until the next command prints. Output has what was printed after
+	// the program's last drawing.
 	FullScreen bool
 
-	// Matched is what Until matched.
+	// Matched is the text that Until matched; "" if Until did not end the call.
 	Matched string
 
 	// Cwd is the shell's directory when the shell is back at its prompt.
 	Cwd string
 
-	// Restarted: the shell itself ended (exit, exec, set -e, kill). A fresh one took its place, in
-	// Cwd.
+	// Restarted says that the shell itself ended (exit, exec, set -e, kill). A fresh one took its
+	// place, in Cwd. The same is true of a shell that could take no more commands and was killed:
+	// it was stopped (suspend), say, or the command closed its descriptors. ExitCode may then be
+	// the shell's, 137, in place of the command's.
 	Restarted bool
 
-	// Incomplete: the shell wanted more than the command. A quote, a here-document or a compound
-	// command was left open.
+	// Incomplete says that the shell wanted more than the command. A quote, a here-document or a
+	// compound command was left open.
 	Incomplete bool
 
 	// Duration is the time since the command's start.
@@ -295,7 +283,7 @@ type State int
 
 const (
 	Exited  State = iota + 1 // the command has ended
-	Waiting                  // it reads the terminal: Input answers it
+	Waiting                  // it reads the terminal: Input answers it; see Result.MayGoOn
 	Running                  // it goes on: Yield, Idle, Until or the end of Wait's ctx came first
 )
 
@@ -380,6 +368,7 @@ type Cmd struct {
 	// returns.
 	Stdout, Stderr io.Writer
 
-	// OOM, if not nil, is set by Run as Result.OOM is for a command.
+	// If OOM is not nil, Run sets it to whether memory ran out while the program ran: see
+	// Result.OOM.
 	OOM *bool
 }

@@ -7,8 +7,9 @@ import (
 
 // Text returns the Result as text to show to a person or a model: the output, with a mark where
 // bytes were left out. Notes follow, each on a line of its own in brackets: what the command waits
-// for, that it still runs, its exit status unless that is 0, the new directory of a shell that was
-// restarted, input that was not read. If there is no output and the exit status is 0, Text is "".
+// for or may wait for, that it still runs, its exit status unless that is 0, the new directory of a
+// shell that was restarted, input that was not read. If there is no output and the exit status is
+// 0, Text is "".
 func (r *Result) Text() string {
 	var b strings.Builder
 	at := min(max(r.OmittedAt, 0), len(r.Output))
@@ -42,17 +43,20 @@ func (r *Result) notes() (notes []string) {
 		"a full-screen program: its screen is not part of the output")
 	add(r.FullScreen && r.State == Exited,
 		"a full-screen program has ended and left its screen, which is not part of the output")
-	add(r.State == Waiting, "%s", map[InputKind]string{
+	waits := map[InputKind]string{
 		Line:   "waiting for a line of input",
 		Secret: "waiting for a secret, such as a password, which is not shown",
 		Keys:   "waiting for keys",
-	}[r.Awaits])
+	}[r.Awaits]
+	add(r.State == Waiting && !r.MayGoOn, "%s", waits)
+	add(r.State == Waiting && r.MayGoOn, "may be %s, or still working", waits)
 	add(r.State == Running, "still running after %.1f s", r.Duration.Seconds())
 	add(r.State == Exited && r.ExitCode != 0, "exit status %d", r.ExitCode)
 	add(r.OOM, "the system killed a program of it: the memory was full")
 	add(r.Incomplete, "the command was incomplete: a quote, a here-document or a compound "+
 		"command is left open")
-	add(r.Unread > 0, "%s bytes of input were not read, and dropped", thousands(int64(r.Unread)))
+	add(r.Unread == 1, "1 byte of input was not read, and dropped")
+	add(r.Unread > 1, "%s bytes of input were not read, and dropped", thousands(int64(r.Unread)))
 	add(r.Restarted, "the shell ended; a new one started in %s", r.Cwd)
 	return notes
 }

@@ -2,7 +2,7 @@ package sandbox
 
 import "fmt"
 
-// A FileEvent is a change that Files.Watch tells of.
+// A FileEvent is a change that Files.Watch reports.
 type FileEvent struct {
 	Op FileOp
 	// Name is the entry's name in its directory, without the directory. It is "" for the directory
@@ -17,17 +17,17 @@ type FileEvent struct {
 type FileOp int
 
 const (
-	// FileCreated: an entry came. It was made, linked, renamed or moved here, perhaps in the place
-	// of another.
+	// FileCreated says that an entry is new: it was made, linked, renamed or moved here. It may
+	// have replaced another.
 	FileCreated FileOp = iota + 1
-	// FileWritten: a file's content changed, and more may come. One event may stand for many
-	// changes.
+	// FileWritten says that a file's content has changed. It may change further. One event may
+	// stand for many changes.
 	FileWritten
-	// FileRemoved: an entry went. It was removed, renamed or moved away.
+	// FileRemoved says that an entry is gone: it was removed, renamed or moved away.
 	FileRemoved
-	// FileAttributes: permissions, owner, times or extended attributes changed.
+	// FileAttributes says that permissions, owner, times or extended attributes have changed.
 	FileAttributes
-	// FileOverflow: there were more changes than are kept, and some are not told. Look at the
+	// FileOverflow says that changes were lost, because there were more than are kept. Look at the
 	// files.
 	FileOverflow
 )

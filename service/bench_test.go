@@ -17,12 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSearch is a Search of 100 boxes, beside the two lists that it asks the engine for; and
-// what each box takes of this process's memory.
+// BenchmarkSearch searches 100 boxes. Its floor is the two lists that Search asks the engine for.
+// B/box is what each box takes of this process's memory.
 func BenchmarkSearch(b *testing.B) {
 	const boxes = 100
 	d := dockertest.Engine(b, dockertest.Busybox)
-	name := aName(b)
+	name := uniqueName(b)
 	s := open(b, name, nil, small("small", nil))
 	before := memory()
 	var all sync.WaitGroup
@@ -86,11 +86,11 @@ func report(b *testing.B, unit string, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, unit)
 }
 
-// BenchmarkStart is a start to the hand-over, and to the first result behind it: without a pool,
-// beside sshbox.New, and from the pool, beside what the engine takes to rename a container and to
-// make a volume at once.
+// BenchmarkStart measures a start until Start returns, and until the first result. The floor of a
+// start without a pool is sshbox.New. The floor of one from the pool is the time in which the
+// engine renames a container and makes a volume at once.
 func BenchmarkStart(b *testing.B) {
-	s := open(b, aName(b), nil, small("cold", nil), small("warm", func(s *Spec) { s.Warm = 1 }))
+	s := open(b, uniqueName(b), nil, otherSpecs()...)
 	b.Run("New", func(b *testing.B) {
 		var took []time.Duration
 		for b.Loop() {

@@ -9,36 +9,6 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// change calls f with the box of an id, when it is this call's turn. what is the verb of its
-// errors.
-func (s *Service) change(ctx context.Context, what, id string,
-	f func(ctx context.Context, r *place.Record) error) (err error) {
-	ctx, done, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { done(&err) }()
-	if err = s.inTurn(ctx, id, func(r *place.Record) error { return f(ctx, r) }); err != nil {
-		return fmt.Errorf("%s box %q: %w", what, id, err)
-	}
-	return nil
-}
-
-// inTurn calls f with the box of an id, when it is this call's turn and no other process is
-// starting or removing the box. The error is ErrNotFound if there is no such box.
-func (s *Service) inTurn(ctx context.Context, id string, f func(r *place.Record) error) error {
-	leave, err := s.turns.take(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	r, err := s.settled(ctx, id)
-	if err != nil {
-		return err
-	}
-	return f(r)
-}
-
 // Pause stops the programs of a box, which keep their memory. Pausing a paused box does nothing.
 // The error is ErrNotFound if there is no such box. It is errors.ErrUnsupported if the Place cannot
 // pause boxes; the box runs on.
@@ -77,9 +47,10 @@ func (s *Service) resume(ctx context.Context, r *place.Record) error {
 		}
 	}
 	if r.Ended {
-		s.drop(r.ID)
+		s.disconnect(r.ID)
 	}
-	if r.Ended && r.Note.Checkpoint == "" { // first: the old key never is one of the new programs
+	// The generation changes before the programs start, so that the old key never reaches them.
+	if r.Ended && r.Note.Checkpoint == "" {
 		if err := s.note(ctx, r, func(n *place.Note) { n.Generation++ }); err != nil {
 			return err
 		}
@@ -115,8 +86,8 @@ func (s *Service) Suspend(ctx context.Context, id string) error {
 		if r.Status != Running {
 			return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
 		}
-		// The program in the box that connects us would be in the checkpoint.
-		s.drop(r.ID)
+		// Else the checkpoint would hold boxd's end of the connection.
+		s.disconnect(r.ID)
 		checkpoint, err := s.place.Suspend(ctx, r.Handle)
 		if err != nil {
 			return err
@@ -128,10 +99,10 @@ func (s *Service) Suspend(ctx context.Context, id string) error {
 }
 
 // Snapshot makes an image of a box's files, and returns a spec that makes boxes of that image. The
-// box is paused meanwhile. The spec is a copy of the box's own, with the image's name as Image and
-// as ID. The image does not hold the box's environment and labels. It stays until it is removed
-// from the engine. The error is ErrNotFound if there is no such box, ErrConflict if its spec is
-// gone, and errors.ErrUnsupported if the Place cannot make images.
+// box is paused during the call. The spec is a copy of the box's own, with the image's name as
+// Image and as ID. The image does not hold the box's environment and labels. It stays until it is
+// removed from the engine. The error is ErrNotFound if there is no such box, ErrConflict if its
+// spec is gone, and errors.ErrUnsupported if the Place cannot make images.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
 	err := s.change(ctx, "snapshot", id, func(ctx context.Context, r *place.Record) error {
@@ -154,13 +125,14 @@ func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	return made, err
 }
 
-// note changes the note of a box. If another process has just changed it too, note tries again with
-// the newer note.
+// note changes the note of a box. If another process has changed it at the same time, note tries
+// again with the newer note.
 func (s *Service) note(ctx context.Context, r *place.Record, change func(n *place.Note)) error {
 	for {
 		n := *r.Note
 		change(&n)
 		err := s.place.Note(ctx, r.Handle, n)
+		s.known.forget(r.ID)
 		if !errors.Is(err, ErrConflict) {
 			if err == nil {
 				n.Version = place.UnknownVersion
@@ -179,9 +151,9 @@ func (s *Service) note(ctx context.Context, r *place.Record, change func(n *plac
 	}
 }
 
-// WaitRunning waits until a box runs, and until it serves if its spec has a Health. The error is
-// ErrNotFound if there is no such box. It is ErrConflict, at once, if the box is paused or has
-// failed: such a box never runs by itself.
+// WaitRunning waits until a box runs and, if its spec has a Health, serves. The error is
+// ErrNotFound if there is no such box. If the box is paused or has failed, WaitRunning returns
+// ErrConflict at once, because such a box never runs by itself.
 func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -189,7 +161,7 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 	}
 	defer func() { done(&err) }()
 	for {
-		i, err = s.look(ctx, id)
+		i, err = s.infoWithHealth(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("wait for box %q: %w", id, err)
 		}
@@ -198,22 +170,33 @@ func (s *Service) WaitRunning(ctx context.Context, id string) (i *Info, err erro
 			return i, nil
 		case Starting, Unknown:
 		default:
-			return nil, fmt.Errorf("wait for box %q: %w: it is %s: %s", id, ErrConflict, i.Status,
-				i.Detail)
+			err := fmt.Errorf("wait for box %q: %w: it is %s", id, ErrConflict, statusText(i))
+			if i.Status == Paused {
+				err = fmt.Errorf("%w: Resume it first", err)
+			}
+			return nil, err
 		}
 		if err := sleep(ctx, 2*poll); err != nil {
-			return nil, fmt.Errorf("wait for box %q, which is %s (%s): %w", id, i.Status, i.Detail,
-				err)
+			return nil, fmt.Errorf("wait for box %q, which is %s: %w", id, statusText(i), err)
 		}
 	}
 }
 
-// look asks for a box once, and connects to it if its health is to be asked for.
-func (s *Service) look(ctx context.Context, id string) (i *Info, err error) {
+// statusText returns a box's status, and in parentheses why the box has it.
+func statusText(i *Info) string {
+	if i.Detail == "" {
+		return string(i.Status)
+	}
+	return fmt.Sprintf("%s (%s)", i.Status, i.Detail)
+}
+
+// infoWithHealth returns the Info of a box. If the spec has a Health, it connects to the box, so
+// that the Status tells whether the box serves.
+func (s *Service) infoWithHealth(ctx context.Context, id string) (i *Info, err error) {
 	err = s.inTurn(ctx, id, func(r *place.Record) error {
 		if r.Status == Running {
 			if spec, err := s.specOf(ctx, r); err == nil && spec != nil && spec.Health != nil {
-				if _, err := s.hold(ctx, r); err != nil {
+				if _, err := s.connect(ctx, r); err != nil {
 					return err
 				}
 			}
@@ -222,4 +205,15 @@ func (s *Service) look(ctx context.Context, id string) (i *Info, err error) {
 		return err
 	})
 	return i, err
+}
+
+// remove removes a box and disconnects from it.
+func (s *Service) remove(ctx context.Context, r *place.Record) error {
+	err := s.place.Remove(ctx, r.Handle)
+	s.known.forget(r.ID)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		s.disconnect(r.ID)
+		return nil
+	}
+	return err
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClosed closes a service during a call, twice, and calls each method afterwards. No engine is
-// needed for that.
+// TestClosed closes a service during a call, closes it again, and then calls each method. It needs
+// no engine.
 func TestClosed(t *testing.T) {
 	nowhere, err := client.New(client.WithHost("unix:///no/such/socket"))
 	require.NoError(t, err)
 	defer nowhere.Close()
 	ctx := t.Context()
-	s := open(t, "closed", func(o *Config) { o.Place = Docker(nowhere) }, small("small", nil))
+	s := open(t, "closed", func(o *Config) { o.Place = placeOn(nowhere) }, small("small", nil))
 	leave, err := s.turns.take(ctx, "a")
 	require.NoError(t, err)
 	defer leave()
@@ -28,7 +28,7 @@ func TestClosed(t *testing.T) {
 	eventually(t, "Start waits for its turn", func() bool {
 		s.turns.mu.Lock()
 		defer s.turns.mu.Unlock()
-		return s.turns.of["a"].waiting == 2
+		return s.turns.byID["a"].waiting == 2
 	})
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-waits, sandbox.ErrClosed)

@@ -32,23 +32,23 @@
 // If there is no box of an id, the error is [ErrNotFound]. After Close, it is sandbox.ErrClosed.
 // While the engine does not answer, the service deletes nothing.
 //
-// # The engine is the database
+// # The place is the database
 //
-// The service stores nothing itself. What it must know after a restart is in the engine: in the
-// names and labels of containers, and in notes. A note is an empty volume with labels, because the
-// labels of a container never change. So any number of processes can serve the same boxes, if their
+// The service stores nothing itself. What it must know after a restart is in its place: with each
+// box its id, its spec and a note of what changes. The place is a Docker engine, a Kubernetes
+// cluster, or any other place.Place. So any number of processes can serve the same boxes, if their
 // Config.Name and Secret are the same.
 //
 // A process may be killed in the middle of a start, a pause or a deletion. Then there is a whole
-// box or none. A container that has its name and its note is a box. A container without a note is
-// being started; if the process that made it is gone, the service removes it. The engine gives a
-// name to one container only, so processes that start one id at once get one box.
+// box or none. A box that has its id and its note is whole. A box without a note is being started.
+// If the process that made it is gone, the service removes the box. An id belongs to one box only,
+// so processes that start one id at once get one box.
 //
 // Nothing secret is stored. [Info.SessionKey] is an HMAC of the box and its generation under
 // Config.Secret, so a box that is started anew has another key. StartOptions.Env goes to the box
 // over the box's own connection, and stays in the box's memory.
 //
-// A box is attached to one process at a time: see [Service.Open].
+// Several processes may use one box at once: see [Service.Open].
 //
 // # Pauses
 //
@@ -63,12 +63,12 @@
 // # Boxes made ahead
 //
 // If Spec.Warm is set, each process keeps that many boxes ready that have no id yet. Start gives
-// one of them its environment, files, owner and id, and the process makes another. A box that has
-// died meanwhile is not handed out. If no box is ready, Start makes one.
+// one of them its environment, files, owner and id, and the process makes another. A ready box
+// that has died is not handed out. If no box is ready, Start makes one.
 //
 // # Places
 //
-// A service keeps its boxes in a place.Place. [Docker] returns one on a Docker engine, and pods.New
-// of package service/pods one on a Kubernetes cluster, where boxes cannot be paused. Package
-// service/place is for those who write another.
+// A service keeps its boxes in a place.Place. The one of package service/containers is a Docker
+// engine, and is the default. The one of package service/pods is a Kubernetes cluster, where boxes
+// cannot be paused. Package service/place is for those who write another.
 package service

@@ -21,16 +21,22 @@ var (
 
 // An InvalidError names an argument that is not valid. It is ErrInvalid.
 type InvalidError struct {
-	// Field is the name of the Go field: "ID", "Limit", "Env", …. For a file of a spec, it begins
-	// with the name of the file.
+	// Field is the name of the Go field: "StartOptions.ID", "Query.Limit", "Spec.Config.Memory",
+	// …. For the file of a spec, the path of the file comes first.
 	Field  string
-	Reason string
+	Reason string // what is wrong, and what to do
 }
 
+// Error returns Field and Reason.
 func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Reason) }
 
 // Is reports whether target is ErrInvalid.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// invalidArgument returns the error of a method for an argument.
+func invalidArgument(field, format string, args ...any) error {
+	return fmt.Errorf("service: %w", invalid(field, format, args...))
+}
 
 func invalid(field, format string, args ...any) error {
 	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}

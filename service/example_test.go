@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A backend that gives each conversation its box.
+// This backend gives each conversation a box of its own.
 func Example() {
 	specs, err := service.NewSpecs(&service.Spec{
 		ID:        "python",
@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	// at least 32 random bytes, the same whenever the backend is started
+	// The file has at least 32 random bytes, which stay the same when the backend is restarted.
 	secret, err := os.ReadFile("secret")
 	if err != nil {
 		panic(err)

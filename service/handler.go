@@ -1,22 +1,22 @@
 package service
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/internal/api"
+	"github.com/sandshell/sandshell/service/internal/deeds"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // OpenAPI describes what Handler serves, in OpenAPI 3.1. Handler serves it at /openapi.json.
@@ -26,12 +26,20 @@ var OpenAPI []byte
 
 // A HandlerConfig says how a Handler works. The zero value serves all boxes to all clients.
 type HandlerConfig struct {
-	// Owner returns the owner that a request comes from, as the caller's middleware has found out.
-	// A request starts boxes for that owner, and sees and changes only that owner's boxes. If Owner
+	// Owner returns the owner that a request comes from, which the caller's middleware knows. A
+	// request starts boxes for that owner, and sees and changes only that owner's boxes. If Owner
 	// is nil, every request sees all boxes.
 	Owner func(*http.Request) string
+	// Origins are patterns, of path.Match, of the hosts whose pages may open terminals, beside the
+	// host that the request is for. "*" lets the pages of all sites, which must not be if the
+	// middleware knows clients by a cookie. Default: none.
+	Origins []string
 	// Logger logs the failures that are answered with 503. Default: nothing is logged.
 	Logger *slog.Logger
+
+	bodyLimit   time.Duration // how long a body of JSON may take to arrive; 0 means 30 s
+	maxRequests int           // about one box at once; 0 means the default
+	maxUpload   int64         // in bytes; 0 means the default
 }
 
 // Handler returns a handler that serves s over HTTP, as OpenAPI describes. Names and meanings are
@@ -39,161 +47,123 @@ type HandlerConfig struct {
 // Additions are marked in OpenAPI. Handler does not authenticate clients: wrap it in middleware
 // that does. Handler panics if s is nil.
 //
-// A request's body may have 1 MiB and take 30 s to arrive. Give the http.Server a
+// A request's body of JSON may have 1 MiB and take 30 s to arrive. Give the http.Server a
 // ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A start may take longer than a
 // WriteTimeout.
-func Handler(s *Service, o HandlerConfig) http.Handler {
-	o.Logger = guard.Logger(o.Logger)
+func Handler(s *Service, c HandlerConfig) http.Handler {
 	if s == nil {
-		panic("service: Handler: the Service is nil")
+		panic("service: Handler: s is nil: give the Service")
 	}
-	h := &handler{s: s, o: o}
-	mux := http.NewServeMux()
-	for _, op := range []struct {
-		method, path string
-		parameters   []string
-		serve        func(*http.Request) (any, error)
-	}{
-		{"GET", "/sandboxes/search", []string{"page_id", "limit", "sandbox_spec_id", "status",
-			"use"}, h.search},
-		{"GET", "/sandboxes", []string{"id"}, h.batchGet},
-		{"POST", "/sandboxes", []string{"sandbox_spec_id", "sandbox_id"}, h.start},
-		{"GET", "/sandboxes/{id}", nil, h.get},
-		{"POST", "/sandboxes/{id}/pause", nil, h.change(s.Pause)},
-		{"POST", "/sandboxes/{id}/resume", nil, h.change(s.Resume)},
-		{"DELETE", "/sandboxes/{id}", nil, h.change(s.Delete)},
-		{"GET", "/sandbox-specs/search", []string{"page_id", "limit"}, h.searchSpecs},
-		{"GET", "/sandbox-specs", []string{"id"}, h.batchGetSpecs},
-		{"GET", "/openapi.json", nil, func(*http.Request) (any, error) {
-			return json.RawMessage(OpenAPI), nil
-		}},
-	} {
-		mux.HandleFunc(op.method+" "+op.path, func(w http.ResponseWriter, r *http.Request) {
-			h.answer(w, r, func(r *http.Request) (any, error) {
-				if err := checkQuery(r.URL.RawQuery, op.parameters); err != nil {
-					return nil, err
-				}
-				return op.serve(r)
-			})
-		})
-	}
-	// Else net/http answers, and not in JSON.
-	mux.HandleFunc(elsewhere, func(w http.ResponseWriter, r *http.Request) {
-		var allowed []string
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-			if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL,
-				Host: r.Host}); pattern != elsewhere {
-				allowed = append(allowed, method)
-			}
-		}
-		if allowed == nil {
-			write(w, http.StatusNotFound, detail("there is nothing at this path: /openapi.json "+
-				"describes what there is"))
-			return
-		}
-		list := strings.Join(allowed, ", ")
-		w.Header().Set("Allow", list)
-		write(w, http.StatusMethodNotAllowed, detail(fmt.Sprintf("%s is not allowed here: only %s",
-			r.Method, list)))
-	})
-	return mux
+	h := &handler{service: s, config: c}
+	return api.Handler(api.Config{Logger: guard.Logger(c.Logger), Explain: explain,
+		BodyLimit: cmp.Or(c.bodyLimit, bodyLimit)}, h.operations())
 }
 
-// checkQuery reports what is wrong with a query of an operation that has these parameters. Only
-// id may be there more than once.
-func checkQuery(raw string, parameters []string) error {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return invalid("query", "%v", err)
-	}
-	for name, values := range query {
-		if !slices.Contains(parameters, name) {
-			return invalid("query", "there is no parameter %q: there are %q", name, parameters)
-		}
-		if len(values) > 1 && name != "id" {
-			return invalid(name, "it is there %d times", len(values))
-		}
-	}
-	if use := query.Get("use"); query.Has("use") && use != "true" && use != "false" {
-		return invalid("use", "%q: it has to be true or false", use)
-	}
-	return nil
-}
-
-type handler struct {
-	s *Service
-	o HandlerConfig
-}
-
-var errBatch = fmt.Errorf("more than %d ids: ask for fewer at once", maxBatch)
-
-// elsewhere is the pattern of all requests that no other matches.
-const elsewhere = "/"
-
-// bodyLimit is for how long the body of a request may take to arrive.
+// bodyLimit is how long a body of JSON may take to arrive by default.
 const bodyLimit = 30 * time.Second
 
-func detail(text string) any { return map[string]string{"detail": text} }
-
-func write(w http.ResponseWriter, status int, answer any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store") // there are session keys in it
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // a client that has gone does not read it
+type handler struct {
+	service *Service
+	config  HandlerConfig
 }
 
-func (h *handler) answer(w http.ResponseWriter, r *http.Request,
-	serve func(*http.Request) (any, error)) {
-	// It fails only where the server has no connection of its own, as in a test.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
-	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-	answer, err := serve(r)
-	status := http.StatusOK
-	if err != nil {
-		switch {
-		case r.Context().Err() != nil:
-			return // nobody reads the answer
-		case errors.Is(err, errBatch):
-			status = http.StatusBadRequest
-		case errors.Is(err, ErrInvalid):
-			status = http.StatusUnprocessableEntity
-		case errors.Is(err, ErrNotFound):
-			status = http.StatusNotFound
-		case errors.Is(err, ErrConflict):
-			status = http.StatusConflict
-		case errors.Is(err, errors.ErrUnsupported):
-			status = http.StatusNotImplemented
-		default:
-			status = http.StatusServiceUnavailable
-			h.o.Logger.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		}
-		answer = detail(err.Error())
+func (h *handler) operations() []api.Operation {
+	s := h.service
+	return append([]api.Operation{
+		api.On("GET", "/sandboxes/search", h.search),
+		api.On("GET", "/sandboxes", h.batchGet),
+		api.On("POST", "/sandboxes", h.start),
+		api.On("GET", "/sandboxes/{id}", h.get),
+		api.On("PATCH", "/sandboxes/{id}", h.setEnd),
+		api.On("POST", "/sandboxes/{id}/pause", h.change(s.Pause)),
+		api.On("POST", "/sandboxes/{id}/resume", h.change(s.Resume)),
+		api.On("DELETE", "/sandboxes/{id}", h.change(s.Delete)),
+		api.On("GET", "/sandbox-specs/search", h.searchSpecs),
+		api.On("GET", "/sandbox-specs", h.batchGetSpecs),
+		api.On("GET", "/openapi.json", func(http.ResponseWriter, *http.Request, *api.None,
+			*api.None) (any, error) {
+			return json.RawMessage(OpenAPI), nil
+		}),
+	}, deeds.Operations(deeds.Config{Open: h.open, MaxRequests: h.config.maxRequests,
+		MaxUpload: h.config.maxUpload, Origins: h.config.Origins})...)
+}
+
+var errBatch = api.Errorf(http.StatusBadRequest, "invalid",
+	"more than %d ids: ask for fewer at once", maxBatch)
+
+// parameterOf maps the fields of arguments to the parameters of requests that set them.
+var parameterOf = map[string]string{
+	"StartOptions.ID": "sandbox_id", "StartOptions.Spec": "sandbox_spec_id",
+	"StartOptions.Env": "env", "StartOptions.Metadata": "metadata",
+	"StartOptions.Ends": "ends_in_seconds", "end": "ends_in_seconds",
+	"Query.Limit": "limit", "Query.Page": "page_id", "Query.Status": "status",
+}
+
+// explain returns an error about an argument of this package as one about the request's parameter.
+// It returns other errors as they are.
+func explain(err error) error {
+	var e *InvalidError
+	if !errors.As(err, &e) {
+		return err
 	}
-	write(w, status, answer)
+	return api.Invalid(cmp.Or(parameterOf[e.Field], e.Field), "%s", e.Reason)
 }
 
 func (h *handler) owner(r *http.Request) string {
-	if h.o.Owner == nil {
+	if h.config.Owner == nil {
 		return ""
 	}
-	return h.o.Owner(r)
+	return h.config.Owner(r)
 }
 
 // sees reports whether the box is one that the request's owner may know of.
 func (h *handler) sees(r *http.Request, info *Info) bool {
-	return info != nil && (h.o.Owner == nil || info.Owner == h.o.Owner(r))
+	return info != nil && (h.config.Owner == nil || info.Owner == h.config.Owner(r))
 }
 
-func (h *handler) search(r *http.Request) (any, error) {
-	v := r.URL.Query()
-	limit, err := limitOf(r)
+// A pageQuery asks for a page.
+type pageQuery struct {
+	Page  string `query:"page_id"`
+	Limit *int64 `query:"limit"`
+}
+
+// limitOf returns the limit of a page. Default: 100.
+func limitOf(limit *int64) (int, error) {
+	if limit == nil {
+		return maxBatch, nil
+	}
+	if *limit < 1 || *limit > maxBatch {
+		return 0, api.Invalid("limit", "%d: write a number from 1 to %d", *limit, maxBatch)
+	}
+	return int(*limit), nil
+}
+
+type searchQuery struct {
+	Page   string `query:"page_id"`
+	Limit  *int64 `query:"limit"`
+	Spec   string `query:"sandbox_spec_id"`
+	Status string `query:"status"`
+	Use    bool   `query:"use"`
+
+	Metadata []string `query:"metadata"`
+}
+
+func (h *handler) search(_ http.ResponseWriter, r *http.Request, q *searchQuery,
+	_ *api.None) (any, error) {
+	limit, err := limitOf(q.Limit)
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.s.Search(r.Context(), Query{
-		Page: v.Get("page_id"), Limit: limit, Owner: h.owner(r), Spec: v.Get("sandbox_spec_id"),
-		Status: Status(v.Get("status")), Use: v.Get("use") == "true",
-	})
+	metadata := map[string]string{}
+	for _, text := range q.Metadata {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, api.Invalid("metadata", "%q: write NAME=VALUE", text)
+		}
+		metadata[name] = value
+	}
+	page, err := h.service.Search(r.Context(), Query{Page: q.Page, Limit: limit,
+		Owner: h.owner(r), Spec: q.Spec, Status: Status(q.Status), Use: q.Use, Metadata: metadata})
 	if err != nil {
 		return nil, err
 	}
@@ -206,12 +176,27 @@ func (h *handler) search(r *http.Request) (any, error) {
 	return pageJSON[*boxJSON]{items, nullable(page.Next)}, nil
 }
 
-func (h *handler) batchGet(r *http.Request) (any, error) {
-	ids, err := idsOf(r)
-	if err != nil {
+// A batchQuery asks for things by their ids.
+type batchQuery struct {
+	IDs []string `query:"id"`
+}
+
+func (q *batchQuery) check() error {
+	switch {
+	case len(q.IDs) == 0:
+		return api.Invalid("id", "it is missing: write ?id=A&id=B")
+	case len(q.IDs) > maxBatch:
+		return errBatch
+	}
+	return nil
+}
+
+func (h *handler) batchGet(_ http.ResponseWriter, r *http.Request, q *batchQuery,
+	_ *api.None) (any, error) {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
-	infos, err := h.s.BatchGet(r.Context(), ids)
+	infos, err := h.service.BatchGet(r.Context(), q.IDs)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
@@ -224,7 +209,7 @@ func (h *handler) batchGet(r *http.Request) (any, error) {
 	return answer, nil
 }
 
-func (h *handler) get(r *http.Request) (any, error) {
+func (h *handler) get(_ http.ResponseWriter, r *http.Request, _, _ *api.None) (any, error) {
 	info, err := h.visible(r)
 	if err != nil {
 		return nil, err
@@ -232,51 +217,100 @@ func (h *handler) get(r *http.Request) (any, error) {
 	return toJSON(info), nil
 }
 
-// visible returns the box of the request's id. If it is another owner's, the error is the one of a
-// box that does not exist.
+// visible returns the box of the request's id. If the box is another owner's, the error is that of
+// a box that does not exist.
 func (h *handler) visible(r *http.Request) (*Info, error) {
 	id := r.PathValue("id")
-	info, err := h.s.Get(r.Context(), id)
+	info, err := h.service.Get(r.Context(), id)
 	if err == nil && !h.sees(r, info) {
 		return nil, fmt.Errorf("box %q: %w", id, ErrNotFound)
 	}
 	return info, err
 }
 
-func (h *handler) start(r *http.Request) (any, error) {
-	v := r.URL.Query()
-	var body struct {
-		Env map[string]string `json:"env"`
+// open returns the running box of the request's id. The caller calls done when the request no
+// longer uses it.
+func (h *handler) open(r *http.Request) (_ sandbox.Sandbox, done func(), err error) {
+	id := r.PathValue("id")
+	box, err := h.service.openKnown(r.Context(), id, func(of *place.Record) bool {
+		return h.config.Owner == nil || of.Note != nil && of.Note.Owner == h.config.Owner(r)
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	switch text, err := io.ReadAll(r.Body); { //bounded: by http.MaxBytesReader
-	case err != nil:
-		return nil, invalid("body", "%v", err)
-	case len(text) > 0:
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&body); err != nil || !json.Valid(text) {
-			return nil, invalid("body", "it is not {\"env\": {\"NAME\": \"value\"}}: %v", err)
-		}
+	return box, h.service.Used(id), nil
+}
+
+type (
+	startQuery struct {
+		Spec string `query:"sandbox_spec_id"`
+		ID   string `query:"sandbox_id"`
 	}
-	o := StartOptions{Spec: v.Get("sandbox_spec_id"), ID: v.Get("sandbox_id"), Owner: h.owner(r)}
-	for name, value := range body.Env {
-		if strings.Contains(name, "=") {
-			return nil, invalid("body", "the variable %q: a name has no \"=\"", name)
-		}
-		o.Env = append(o.Env, name+"="+value)
+	startBody struct {
+		Env      map[string]string `spec:"env"`
+		Metadata map[string]string `spec:"metadata"`
+		Ends     float64           `spec:"ends_in_seconds"`
 	}
-	info, err := h.s.Start(r.Context(), o)
+	changeBody struct {
+		Ends *float64 `spec:"ends_in_seconds"`
+	}
+)
+
+func (h *handler) start(_ http.ResponseWriter, r *http.Request, q *startQuery,
+	body *startBody) (any, error) {
+	env, err := api.Variables("env", body.Env)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := endIn(body.Ends)
+	if err != nil {
+		return nil, err
+	}
+	info, err := h.service.Start(r.Context(), StartOptions{Spec: q.Spec, ID: q.ID,
+		Owner: h.owner(r), Env: env, Metadata: body.Metadata, Ends: ends})
 	if err != nil {
 		return nil, err
 	}
 	return toJSON(info), nil
 }
 
+// endIn returns the end of a box from the seconds until then. 0 means no end.
+func endIn(seconds float64) (end time.Time, err error) {
+	const most = 100 * 365 * 24 * 60 * 60
+	if seconds < 0 || seconds > most {
+		return end, api.Invalid("ends_in_seconds", "%v: write seconds from now, at most %d; 0 "+
+			"means no end", seconds, most)
+	}
+	if seconds == 0 {
+		return end, nil
+	}
+	return time.Now().Add(time.Duration(seconds * float64(time.Second))), nil
+}
+
+// setEnd changes the end of a box.
+func (h *handler) setEnd(_ http.ResponseWriter, r *http.Request, _ *api.None,
+	body *changeBody) (any, error) {
+	if body.Ends == nil {
+		return nil, api.Invalid("ends_in_seconds", "it is missing: write seconds from now, or 0")
+	}
+	end, err := endIn(*body.Ends)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.visible(r); err != nil {
+		return nil, err
+	}
+	if err := h.service.SetEnd(r.Context(), r.PathValue("id"), end); err != nil {
+		return nil, err
+	}
+	return h.get(nil, r, nil, nil)
+}
+
 // change serves Pause, Resume and Delete.
 func (h *handler) change(method func(ctx context.Context, id string) error) func(
-	*http.Request) (any, error) {
-	return func(r *http.Request) (any, error) {
-		if h.o.Owner != nil {
+	http.ResponseWriter, *http.Request, *api.None, *api.None) (any, error) {
+	return func(_ http.ResponseWriter, r *http.Request, _, _ *api.None) (any, error) {
+		if h.config.Owner != nil {
 			if _, err := h.visible(r); err != nil {
 				return nil, err
 			}
@@ -288,12 +322,13 @@ func (h *handler) change(method func(ctx context.Context, id string) error) func
 	}
 }
 
-func (h *handler) searchSpecs(r *http.Request) (any, error) {
-	limit, err := limitOf(r)
+func (h *handler) searchSpecs(_ http.ResponseWriter, r *http.Request, q *pageQuery,
+	_ *api.None) (any, error) {
+	limit, err := limitOf(q.Limit)
 	if err != nil {
 		return nil, err
 	}
-	specs, next, err := h.s.Specs().Search(r.Context(), r.URL.Query().Get("page_id"), limit)
+	specs, next, err := h.service.Specs().Search(r.Context(), q.Page, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -304,12 +339,12 @@ func (h *handler) searchSpecs(r *http.Request) (any, error) {
 	return pageJSON[*specJSON]{items, nullable(next)}, nil
 }
 
-func (h *handler) batchGetSpecs(r *http.Request) (any, error) {
-	ids, err := idsOf(r)
-	if err != nil {
+func (h *handler) batchGetSpecs(_ http.ResponseWriter, r *http.Request, q *batchQuery,
+	_ *api.None) (any, error) {
+	if err := q.check(); err != nil {
 		return nil, err
 	}
-	specs, err := h.s.Specs().BatchGet(r.Context(), ids)
+	specs, err := h.service.Specs().BatchGet(r.Context(), q.IDs)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
@@ -320,30 +355,4 @@ func (h *handler) batchGetSpecs(r *http.Request) (any, error) {
 		}
 	}
 	return answer, nil
-}
-
-// limitOf returns the limit that a request gives; 100 if it gives none.
-func limitOf(r *http.Request) (int, error) {
-	v := r.URL.Query()
-	if !v.Has("limit") {
-		return maxBatch, nil
-	}
-	limit, err := strconv.Atoi(v.Get("limit"))
-	if err != nil || limit < 1 || limit > maxBatch {
-		return 0, invalid("limit", "%q: it has to be a number from 1 to %d", v.Get("limit"),
-			maxBatch)
-	}
-	return limit, nil
-}
-
-// idsOf returns the ids that a request asks for.
-func idsOf(r *http.Request) ([]string, error) {
-	ids := r.URL.Query()["id"]
-	switch {
-	case len(ids) == 0:
-		return nil, invalid("id", "it is missing: say ?id=A&id=B")
-	case len(ids) > maxBatch:
-		return nil, errBatch
-	}
-	return ids, nil
 }

@@ -15,29 +15,31 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
-// An api is a Handler, each of whose answers is checked against the document. The header User says
-// who asks.
-type api struct {
+// An httpClient asks a Handler. Each of its answers is checked against the document. The header
+// User is the owner of a request.
+type httpClient struct {
 	*document
 	url string
 }
 
-func serveAPI(t *testing.T, d *document, s *Service, o HandlerConfig) *api {
+func serveAPI(t *testing.T, d *document, s *Service, o HandlerConfig) *httpClient {
 	t.Helper()
 	server := httptest.NewServer(Handler(s, o))
 	t.Cleanup(server.Close)
-	return &api{document: d, url: server.URL}
+	return &httpClient{document: d, url: server.URL}
 }
 
-// ask makes a request, "GET /sandboxes?id=1", wants that status, and puts the answer into v unless
-// that is nil.
-func (a *api) ask(t *testing.T, user, request, body string, status int, v any) {
+// ask makes a request, such as "GET /sandboxes?id=1", and checks its status. It decodes the answer
+// into v, unless v is nil.
+func (a *httpClient) ask(t *testing.T, user, request, body string, status int, v any) {
 	t.Helper()
 	method, target, _ := strings.Cut(request, " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, a.url+target, strings.NewReader(body))
@@ -56,8 +58,8 @@ func (a *api) ask(t *testing.T, user, request, body string, status int, v any) {
 	}
 }
 
-// TestHandler walks the document: each operation answers with each of its statuses, and with no
-// other.
+// TestHandler checks that each operation of the document answers with each of its statuses, and
+// with no other.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	defer http.DefaultClient.CloseIdleConnections()
@@ -69,7 +71,7 @@ func TestHandler(t *testing.T) {
 		}),
 		small("other", nil),
 	}
-	s := open(t, aName(t), func(o *Config) { o.URL = URLs(base) }, specs...)
+	s := open(t, uniqueName(t), func(o *Config) { o.URL = URLs(base) }, specs...)
 	d := readDocument(t)
 	a := serveAPI(t, d, s, HandlerConfig{Owner: func(r *http.Request) string {
 		return r.Header.Get("User")
@@ -88,16 +90,18 @@ func TestHandler(t *testing.T) {
 	store, err := OpenSpecs(dir)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(dir))
-	down := open(t, "down", func(o *Config) { o.Place, o.Specs = Docker(nowhere), store })
+	down := open(t, "down", func(o *Config) { o.Place, o.Specs = placeOn(nowhere), store })
 	serveAPI(t, d, down, HandlerConfig{}).testDown(t)
 
-	cannot := open(t, aName(t), func(o *Config) { o.Place = pauseless{Docker(nil)} }, specs...)
+	cannot := open(t, uniqueName(t), func(o *Config) {
+		o.Place = pauseless{placeOn(nil)}
+	}, specs...)
 	serveAPI(t, d, cannot, HandlerConfig{}).testUnsupported(t)
 
-	all := d.all()
+	all := slices.DeleteFunc(d.all(), isDeed)
 	slices.Sort(all)
 	require.Equal(t, all, slices.Sorted(maps.Keys(d.shown)),
-		"what the document has, and what was shown")
+		"the operations and statuses of the document, and those that were answered")
 }
 
 type boxPage struct {
@@ -105,10 +109,12 @@ type boxPage struct {
 	Next  *string `json:"next_page_id"`
 }
 
-func (a *api) testLife(t *testing.T) {
+func (a *httpClient) testLife(t *testing.T) {
 	var box, same boxJSON
 	a.ask(t, "me", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one",
-		`{"env":{"TOKEN":"a=b"}}`, 200, &box)
+		`{"env":{"TOKEN":"a=b"},"metadata":{"team":"a=1"},"ends_in_seconds":3600}`, 200, &box)
+	require.Equal(t, map[string]string{"team": "a=1"}, box.Metadata)
+	require.WithinDuration(t, time.Now().Add(time.Hour), *box.Ends, time.Minute)
 	require.Equal(t, "one", box.ID)
 	require.Equal(t, "small", box.Spec)
 	require.Equal(t, "me", *box.Owner)
@@ -123,6 +129,8 @@ func (a *api) testLife(t *testing.T) {
 	a.ask(t, "me", "GET /sandboxes/one", "", 200, &same)
 	require.Equal(t, box, same)
 
+	a.ask(t, "me", "PATCH /sandboxes/one", `{"ends_in_seconds":0}`, 200, &same)
+	require.Nil(t, same.Ends)
 	a.ask(t, "me", "POST /sandboxes/one/pause", "", 200, nil)
 	var list []*boxJSON
 	a.ask(t, "me", "GET /sandboxes?id=none&id=one&id=/", "", 200, &list)
@@ -146,11 +154,16 @@ func (a *api) testLife(t *testing.T) {
 	require.Equal(t, "all", *second.Items[0].Kept)
 	a.ask(t, "me", "GET /sandboxes/search?status=PAUSED", "", 200, &second)
 	require.Empty(t, second.Items)
+	for query, want := range map[string]int{"team=a%3D1": 1, "team=b": 0, "x=": 0,
+		"team=a%3D1&metadata=x=y": 0} {
+		a.ask(t, "me", "GET /sandboxes/search?metadata="+query, "", 200, &second)
+		require.Len(t, second.Items, want, query)
+	}
 	a.ask(t, "me", "DELETE /sandboxes/"+box.ID, "", 200, nil)
 	a.ask(t, "me", "GET /openapi.json", "", 200, nil)
 }
 
-func (a *api) testWrong(t *testing.T) {
+func (a *httpClient) testWrong(t *testing.T) {
 	many := "?id=x" + strings.Repeat("&id=x", 100)
 	for _, c := range []struct {
 		request, body string
@@ -174,6 +187,11 @@ func (a *api) testWrong(t *testing.T) {
 		{"POST /sandboxes", `{"env":{"":"C"}}`, 422},
 		{"POST /sandboxes", `{"env":{"A":"` + strings.Repeat("x", 1<<20) + `"}}`, 422},
 		{"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
+		{"POST /sandboxes", `{"metadata":{"a=b":""}}`, 422},
+		{"POST /sandboxes", `{"ends_in_seconds":-1}`, 422},
+		{"GET /sandboxes/search?metadata=x", "", 422}, {"PATCH /sandboxes/one", "{}", 422},
+		{"PATCH /sandboxes/one", `{"ends_in_seconds":1e99}`, 422},
+		{"PATCH /sandboxes/none", `{"ends_in_seconds":9}`, 404},
 		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404},
 		{"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
 		{"DELETE /sandboxes/..%2Fone", "", 404},
@@ -188,16 +206,23 @@ func (a *api) testWrong(t *testing.T) {
 	}
 	var page boxPage
 	a.ask(t, "me", "GET /sandboxes/search", "", 200, &page)
-	require.Len(t, page.Items, 1, "nothing wrong has started anything")
+	require.Len(t, page.Items, 1, "no wrong request has started a box")
 }
 
-// TestHandlerElsewhere asks for what is not there: the answers are JSON, too.
+// TestExplain shows that the error of a wrong argument names its parameter, as the request has it.
+func TestExplain(t *testing.T) {
+	require.EqualError(t, explain(invalidArgument("StartOptions.ID", "%q", "-")),
+		`sandbox_id: "-"`)
+	require.Equal(t, ErrConflict, explain(ErrConflict))
+}
+
+// TestHandlerElsewhere asks for paths and methods that do not exist. The answers are JSON too.
 func TestHandlerElsewhere(t *testing.T) {
 	s := open(t, "elsewhere", nil, small("small", nil))
 	for request, want := range map[string]string{
-		"GET /":             `404 {"detail":"there is nothing at this path: /openapi.json describes what there is"}`,
-		"PUT /sandboxes/b1": `405 {"detail":"PUT is not allowed here: only GET, DELETE"}`,
-		"DELETE /sandboxes": `405 {"detail":"DELETE is not allowed here: only GET, POST"}`,
+		"GET /":             `404 {"code":"not_found","detail":"there is nothing at this path: see /openapi.json"}`,
+		"PUT /sandboxes/b1": `405 {"code":"not_allowed","detail":"PUT is not allowed here: only DELETE, GET, PATCH"}`,
+		"DELETE /sandboxes": `405 {"code":"not_allowed","detail":"DELETE is not allowed here: only GET, POST"}`,
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		w := httptest.NewRecorder()
@@ -207,8 +232,8 @@ func TestHandlerElsewhere(t *testing.T) {
 	}
 }
 
-// testForeign has somebody else ask for what is mine.
-func (a *api) testForeign(t *testing.T) {
+// testForeign asks for a box as another owner.
+func (a *httpClient) testForeign(t *testing.T) {
 	for _, user := range []string{"you", ""} {
 		var page boxPage
 		a.ask(t, user, "GET /sandboxes/search", "", 200, &page)
@@ -218,23 +243,27 @@ func (a *api) testForeign(t *testing.T) {
 		require.Equal(t, []*boxJSON{nil}, list)
 		var taken struct{ Detail string }
 		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409, &taken)
-		require.NotContains(t, taken.Detail, "small", "of another's box nothing is told but that "+
-			"its id is taken")
+		require.NotContains(t, taken.Detail, "small", "another owner learns nothing about a box "+
+			"but that its id is taken")
 		for _, request := range []string{"GET /sandboxes/one", "POST /sandboxes/one/pause",
 			"POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
 			a.ask(t, user, request, "", 404, nil)
 		}
+		a.ask(t, user, "PATCH /sandboxes/one", `{"ends_in_seconds":9}`, 404, nil)
 	}
 	var list []*boxJSON
 	a.ask(t, "me", "GET /sandboxes?id=one", "", 200, &list)
 	require.Equal(t, Running, list[0].Status)
 }
 
-func (a *api) testSpecs(t *testing.T) {
+func (a *httpClient) testSpecs(t *testing.T) {
 	var page struct{ Items []*specJSON }
 	a.ask(t, "me", "GET /sandbox-specs/search", "", 200, &page)
 	require.Len(t, page.Items, 2)
 	require.Equal(t, map[string]string{"A": "1=2"}, page.Items[1].Env)
+	require.Equal(t, dockertest.Busybox, page.Items[1].Image)
+	require.Equal(t, limitsJSON{PIDs: 4096}, page.Items[1].Limits)
+	require.Equal(t, "none", page.Items[1].Network)
 	require.Equal(t, []portJSON{{"web", 80}}, page.Items[1].Ports)
 	var list []*specJSON
 	a.ask(t, "me", "GET /sandbox-specs?id=none&id=small", "", 200, &list)
@@ -242,8 +271,8 @@ func (a *api) testSpecs(t *testing.T) {
 	require.Equal(t, page.Items[1], list[1])
 }
 
-// testDown asks where there is neither an engine nor a store of specs.
-func (a *api) testDown(t *testing.T) {
+// testDown makes requests while neither the engine nor the store of specs answers.
+func (a *httpClient) testDown(t *testing.T) {
 	for _, request := range []string{
 		"GET /sandboxes/search", "GET /sandboxes?id=one", "GET /sandboxes/one",
 		"POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause",
@@ -252,6 +281,7 @@ func (a *api) testDown(t *testing.T) {
 	} {
 		a.ask(t, "", request, "", 503, nil)
 	}
+	a.ask(t, "", "PATCH /sandboxes/one", `{"ends_in_seconds":9}`, 503, nil)
 }
 
 // A pauseless place cannot pause boxes.
@@ -261,8 +291,8 @@ func (pauseless) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: nobody pauses here", errors.ErrUnsupported)
 }
 
-// testUnsupported asks for what the boxes cannot.
-func (a *api) testUnsupported(t *testing.T) {
+// testUnsupported pauses a box that cannot be paused.
+func (a *httpClient) testUnsupported(t *testing.T) {
 	a.ask(t, "", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, nil)
 	a.ask(t, "", "POST /sandboxes/one/pause", "", 501, nil)
 	a.ask(t, "", "DELETE /sandboxes/one", "", 200, nil)

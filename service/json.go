@@ -1,11 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/sshbox"
 )
 
-// What Handler sends, by OpenHands' names. A pointer that is nil is null.
+// The JSON objects that Handler sends, with OpenHands' names. A nil pointer becomes null.
 type (
 	pageJSON[T any] struct {
 		Items []T     `json:"items"`
@@ -23,6 +26,10 @@ type (
 		Dir     *string   `json:"working_dir"`
 		Kept    *string   `json:"kept"`
 		Use     *useJSON  `json:"use"`
+
+		Metadata map[string]string `json:"metadata"`
+		Pauses   *time.Time        `json:"pauses_at"`
+		Ends     *time.Time        `json:"ends_at"`
 	}
 	urlJSON struct {
 		Name      string `json:"name"`
@@ -45,6 +52,22 @@ type (
 		Env     map[string]string `json:"initial_env"`
 		Dir     string            `json:"working_dir"`
 		Ports   []portJSON        `json:"exposed_ports"`
+		Image   string            `json:"image"`
+		Limits  limitsJSON        `json:"limits"`
+		Network string            `json:"network"`
+		Life    lifecycleJSON     `json:"lifecycle"`
+	}
+	limitsJSON struct {
+		Memory int64   `json:"memory_bytes"`
+		CPUs   float64 `json:"cpus"`
+		PIDs   int64   `json:"pids"`
+	}
+	lifecycleJSON struct {
+		Idle       float64 `json:"idle_seconds"`
+		Session    float64 `json:"session_seconds"`
+		Keep       float64 `json:"keep_seconds"`
+		Wake       bool    `json:"wake"`
+		MaxRunning int     `json:"max_running"`
 	}
 	portJSON struct {
 		Name string `json:"name"`
@@ -59,11 +82,22 @@ func nullable(s string) *string {
 	return &s
 }
 
+func nullableTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}
+
 func toJSON(i *Info) *boxJSON {
 	b := &boxJSON{
 		ID: i.ID, Owner: nullable(i.Owner), Spec: i.Spec, Status: i.Status,
 		Detail: nullable(i.Detail), Key: nullable(i.SessionKey),
 		Created: i.Created.UTC(), Dir: nullable(i.Dir), Kept: nullable(string(i.Kept)),
+		Metadata: i.Metadata, Pauses: nullableTime(i.Pauses), Ends: nullableTime(i.Ends),
+	}
+	if b.Metadata == nil {
+		b.Metadata = map[string]string{}
 	}
 	if i.Status == Running {
 		b.URLs = []urlJSON{}
@@ -85,7 +119,12 @@ func toJSON(i *Info) *boxJSON {
 }
 
 func (s *Spec) toJSON() *specJSON {
-	j := &specJSON{ID: s.ID, Env: map[string]string{}, Dir: s.Config.Dir, Ports: []portJSON{}}
+	c, l := s.Config, s.Lifecycle
+	j := &specJSON{ID: s.ID, Env: map[string]string{}, Dir: c.Dir, Ports: []portJSON{},
+		Image: cmp.Or(c.Image, sshbox.DefaultImage), Network: c.Network,
+		Limits: limitsJSON{c.Memory, c.CPUs, max(cmp.Or(c.PIDs, sshbox.DefaultPIDs), 0)},
+		Life: lifecycleJSON{l.Idle.Seconds(), l.Session.Seconds(), l.Keep.Seconds(), l.Wake,
+			l.MaxRunning}}
 	for _, list := range [][]string{s.Config.Env, s.Env} {
 		for _, kv := range list {
 			name, value, _ := strings.Cut(kv, "=")

@@ -11,15 +11,15 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// key is the session key of a box: two HMACs under the service's secret. It is stored nowhere. The
-// first is the same for all keys of the id. The second changes with the handle and the generation,
-// and so with each start of the box's programs.
+// key returns the session key of a box: two HMACs under the service's secret. The first is the same
+// for all keys of the id. The second changes with the handle and the generation, and so with each
+// start of the box's programs. Keys are not stored.
 func (s *Service) key(r *place.Record) string {
 	return s.idKey(r.ID) + s.mac("session key", r.ID, r.Handle, strconv.Itoa(r.Note.Generation))
 }
 
-// idKey is what each session key of the id begins with. The Proxy asks the engine only about boxes
-// of which a request has this part. So a request without it costs the engine nothing, and its
+// idKey returns the beginning of each session key of the id. The Proxy asks the engine about a box
+// only if the request has this part. So a request without it costs the engine nothing, and its
 // answer takes the same time whether or not the box exists.
 func (s *Service) idKey(id string) string { return s.mac("id", id)[:22] }
 
@@ -44,14 +44,14 @@ func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error)
 	if err != nil {
 		return nil, err
 	}
-	var its *place.Record
+	var found *place.Record
 	for _, r := range records {
 		if r.Status == Running && r.Note != nil && hmac.Equal([]byte(s.key(r)), []byte(key)) {
-			its = r
+			found = r
 		}
 	}
-	if its == nil {
-		return nil, fmt.Errorf("box of this session key: %w", ErrNotFound)
+	if found == nil {
+		return nil, fmt.Errorf("find the box of a session key: %w", ErrNotFound)
 	}
-	return s.info(ctx, its)
+	return s.info(ctx, found)
 }

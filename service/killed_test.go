@@ -18,24 +18,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process of the service is killed in the middle of starts, pauses, resumes and deletes. Another
-// finds each box, whole, or none of it.
+// TestKilled kills a process of the service in the middle of starts, pauses, resumes and deletes.
+// Another process then finds each box either whole or not at all.
 func TestKilled(t *testing.T) {
 	testenv.NeedsAll(t, "it makes a hundred boxes; TestOrphans stands in for it")
 	rounds := 10
 	if testenv.Full() {
 		rounds = 200
 	}
-	name := aName(t)
-	// without the pool: its boxes would be counted
+	name := uniqueName(t)
+	// s has no pool, because whole would count its boxes.
 	s := open(t, name, func(o *Config) { o.Every = 100 * time.Millisecond }, otherSpecs()[0])
 	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", nil)))
-	keys := map[string]string{} // whose they are
+	keys := map[string]string{} // the box's id by session key
 	starts, boxes := 0, 0
-	// a start of the first process, which lives until then: how long that is, the machine decides
+	// The duration of the first start on this machine. The first process lives until its end.
 	var took time.Duration
 	for range rounds {
-		p := another(t, name, "")
+		p := startOther(t, name, "")
 		kill := time.AfterFunc(time.Minute, func() { p.cmd.Process.Kill() })
 		var begin time.Time
 		begun := sync.OnceFunc(func() {
@@ -72,8 +72,8 @@ func TestKilled(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	// What the last killed process had asked for, the engine may create seconds later, and there is
-	// no event to wait for: it is removed then, too.
+	// The engine may create a container seconds after the last killed process asked for it. No
+	// event says that it will not, so this waits for 5 s without a box.
 	for quiet := time.Now(); time.Since(quiet) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
 		records, err := s.place.List(t.Context(), "")
 		require.NoError(t, err)
@@ -86,14 +86,14 @@ func TestKilled(t *testing.T) {
 	nothingLeft(t, name)
 }
 
-// whole looks that each container is a box that is found, is whole, and is there once, and that no
-// key is another box's. It returns how many boxes there are.
+// whole checks that each container is a box, that each box is whole and listed once, and that no
+// box has a key of another one. It returns the number of boxes.
 func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes int) {
 	t.Helper()
 	d := dockertest.Engine(t)
 	found := map[string]*Info{}
 	eventually(t, "each container is a box, and each box has its container", func() bool {
-		// What the engine was doing for the killed process, it may still finish.
+		// The engine may still finish what the killed process asked for.
 		containers, err := d.ContainerList(t.Context(),
 			client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label",
 				docker.ServiceLabel+"="+name)})
@@ -117,7 +117,7 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 			continue
 		}
 		if errors.Is(err, ErrNotFound) {
-			continue // as below
+			continue // the engine goes on with a deletion
 		}
 		require.NoError(t, err)
 		said, err := resumed(t, s, id)
@@ -131,7 +131,7 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 		require.Equal(t, id+"\n", said, "it is the box that was started by that id, with its "+
 			"environment")
 		i, err := s.Get(t.Context(), id)
-		if errors.Is(err, ErrNotFound) { // likewise
+		if errors.Is(err, ErrNotFound) { // the engine goes on with a deletion
 			continue
 		}
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 	return len(found)
 }
 
-// resumed resumes a box, and returns what it says of itself.
+// resumed resumes a box, and returns the id that it got in its environment.
 func resumed(t *testing.T, s *Service, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -174,13 +174,13 @@ func resumed(t *testing.T, s *Service, id string) (string, error) {
 	return r.Output, nil
 }
 
-// What a killed process leaves of a start is removed: a container without a note, a box of its
-// pool, a note without a container.
+// TestOrphans checks that another process removes what a killed process has left of starts: a
+// container without a note, a box in its pool, a note without a container.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
-	p := another(t, name, "obeys")
-	go p.obeys()
+	name := uniqueName(t)
+	p := startOther(t, name, "obeys")
+	go p.readOutcomes()
 	require.Equal(t, outcome{N: 1, There: true, Key: "?"}, withKey(p.do("start", "cold0")))
 	d := dockertest.Engine(t)
 	of := client.Filters{}.Add("label", docker.ServiceLabel+"="+name)
@@ -194,10 +194,9 @@ func TestOrphans(t *testing.T) {
 	containers, err := d.ContainerList(t.Context(), client.ContainerListOptions{All: true,
 		Filters: of})
 	require.NoError(t, err)
-	require.Len(t, containers.Items, 2, "the box of its pool is not this process's to remove "+
-		"while the other lives")
+	require.Len(t, containers.Items, 2, "while the other process lives, the box in its pool stays")
 
-	// A start that has got as far as the container.
+	// A start has come as far as the container.
 	box, handle, err := s.place.Create(t.Context(),
 		small("cold", nil).request("half", time.Now()))
 	require.NoError(t, err)
@@ -208,8 +207,8 @@ func TestOrphans(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = s.Pause(ctx, "half")
-	require.ErrorIs(t, err, context.DeadlineExceeded, "whoever wants to change it has to wait")
-	s.seen[handle] = time.Now().Add(-2 * startLimit)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a call that changes it has to wait")
+	s.firstSeen[handle] = time.Now().Add(-2 * startLimit)
 	require.Equal(t, Status(""), status(t, s, "half"), "its maker has had its time")
 
 	p.cmd.Process.Kill()
@@ -221,10 +220,9 @@ func TestOrphans(t *testing.T) {
 		Filters: of})
 	require.NoError(t, err)
 	require.Len(t, containers.Items, 1)
-	require.Equal(t, "cold0\n", says(t, s, "cold0", "echo $BOX"))
+	require.Equal(t, "cold0\n", execute(t, s, "cold0", "echo $BOX"))
 
-	// One that has ended is not what a killed process has left, for those either who tidy up after
-	// programs that make boxes themselves.
+	// A box whose programs have ended is no orphan, neither for the service nor for Reap.
 	_, err = d.ContainerKill(t.Context(), containers.Items[0].ID,
 		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)

@@ -21,48 +21,49 @@ func TestDue(t *testing.T) {
 	}
 	const min, hour, day = time.Minute, time.Hour, 24 * time.Hour
 	for _, c := range []struct {
-		name string
-		r    *place.Record
-		used time.Duration // ago
-		held bool
-		l    Lifecycle
-		want fate
+		name      string
+		r         *place.Record
+		used      time.Duration // ago
+		connected bool
+		l         Lifecycle
+		want      dueAction
 	}{
-		{"in use", running(hour), 0, true, DefaultLifecycle, nothing},
-		{"nearly idle", running(hour), 19 * min, true, DefaultLifecycle, nothing},
-		{"idle", running(hour), 20 * min, true, DefaultLifecycle, toPause},
+		{"in use", running(hour), 0, true, DefaultLifecycle, dueNothing},
+		{"nearly idle", running(hour), 19 * min, true, DefaultLifecycle, dueNothing},
+		{"idle", running(hour), 20 * min, true, DefaultLifecycle, duePause},
 		{"idle, as far as this process knows", running(hour), 29 * min, false, DefaultLifecycle,
-			nothing},
-		{"idle, whoever has it", running(hour), 30 * min, false, DefaultLifecycle, toPause},
-		{"a long session", running(12 * hour), 0, true, DefaultLifecycle, toPause},
-		{"off", running(100 * day), 100 * day, true, Lifecycle{}, nothing},
-		{"paused", paused(ago(9 * day)), 9 * day, false, DefaultLifecycle, nothing},
-		{"paused for long", paused(ago(10 * day)), 0, false, DefaultLifecycle, toDelete},
-		{"paused by somebody", paused(time.Time{}), 100 * day, false, DefaultLifecycle, toDate},
-		{"paused for ever", paused(ago(1000 * day)), 0, false, Lifecycle{}, nothing},
-		{"starting", &place.Record{Status: Starting}, 100 * day, false, DefaultLifecycle, nothing},
+			dueNothing},
+		{"idle for every process", running(hour), 30 * min, false, DefaultLifecycle, duePause},
+		{"a long session", running(12 * hour), 0, true, DefaultLifecycle, duePause},
+		{"off", running(100 * day), 100 * day, true, Lifecycle{}, dueNothing},
+		{"paused", paused(ago(9 * day)), 9 * day, false, DefaultLifecycle, dueNothing},
+		{"paused for long", paused(ago(10 * day)), 0, false, DefaultLifecycle, dueDelete},
+		{"paused by somebody", paused(time.Time{}), 100 * day, false, DefaultLifecycle, dueDate},
+		{"paused for ever", paused(ago(1000 * day)), 0, false, Lifecycle{}, dueNothing},
+		{"starting", &place.Record{Status: Starting}, 100 * day, false, DefaultLifecycle,
+			dueNothing},
 		{"unknown", &place.Record{Status: Unknown, Note: &place.Note{Paused: ago(100 * day)}},
 			100 * day, false,
-			DefaultLifecycle, nothing},
+			DefaultLifecycle, dueNothing},
 		{"failed", &place.Record{Status: Error, Note: &place.Note{Paused: ago(100 * day)}},
 			100 * day, false,
-			DefaultLifecycle, nothing},
+			DefaultLifecycle, dueNothing},
 	} {
-		got, _ := c.l.due(c.r, now.Add(-c.used), c.held, now)
+		got, _ := c.l.due(c.r, now.Add(-c.used), c.connected, now)
 		require.Equal(t, c.want, got, c.name)
 	}
 }
 
-// A box is paused when nothing goes on in it any more: no command, job, connection or request; and
-// deleted when it has not run for long.
+// TestIdle checks that a box is paused when no command, job, connection or request goes on in it,
+// and that it is deleted when it has not run for long.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 200 * time.Millisecond
-	s := open(t, aName(t), func(o *Config) {
+	s := open(t, uniqueName(t), func(o *Config) {
 		o.Every = 50 * time.Millisecond
 	}, small("idle", func(s *Spec) {
 		s.Lifecycle = Lifecycle{Idle: idle}
-		s.Health = &Health{Port: 1} // its questions are no use
+		s.Health = &Health{Port: 1} // health checks do not count as use
 	}))
 	start(t, s, StartOptions{ID: "a"})
 	paused := func() bool {
@@ -122,27 +123,28 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// When too many run, the least recently used is paused first.
+// TestMaxRunning checks that the least recently used box is paused when too many run.
 func TestMaxRunning(t *testing.T) {
 	t.Parallel()
-	s := open(t, aName(t), nil, small("few", func(s *Spec) { s.Lifecycle.MaxRunning = 2 }))
+	s := open(t, uniqueName(t), nil, small("few", func(s *Spec) { s.Lifecycle.MaxRunning = 2 }))
 	start(t, s, StartOptions{ID: "a"})
 	start(t, s, StartOptions{ID: "b"})
-	says(t, s, "a", "echo used")
+	execute(t, s, "a", "echo used")
 	start(t, s, StartOptions{ID: "c"})
-	require.Equal(t, map[string]Status{"a": Running, "b": Paused, "c": Running}, there(t, s, nil))
+	require.Equal(t, map[string]Status{"a": Running, "b": Paused, "c": Running},
+		statusByID(t, s, nil))
 	require.NoError(t, s.Resume(t.Context(), "b"))
-	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil))
+	want := map[string]Status{"a": Paused, "b": Running, "c": Running}
+	require.Equal(t, want, statusByID(t, s, nil))
 	start(t, s, StartOptions{ID: "b"})
-	require.Equal(t, map[string]Status{"a": Paused, "b": Running, "c": Running}, there(t, s, nil),
-		"it runs already")
+	require.Equal(t, want, statusByID(t, s, nil), "it runs already")
 }
 
-// A box that does not serve is Starting at first, then Running; one that does not serve later is in
-// Error.
+// TestHealth checks the status of a box: Starting until it serves, then Running, and Error if it
+// does not serve later.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	s := open(t, aName(t), func(o *Config) {
+	s := open(t, uniqueName(t), func(o *Config) {
 		o.URL = func(id string, p Port) string {
 			return "http://" + p.Name + "-" + id + ".example.com"
 		}
@@ -162,7 +164,7 @@ func TestHealth(t *testing.T) {
 		_, err := s.WaitRunning(t.Context(), "a")
 		waited <- err
 	}()
-	says(t, s, "a", "mkdir /www; echo yes >/www/ready")
+	execute(t, s, "a", "mkdir /www; echo yes >/www/ready")
 	serve, err := box.Background(t.Context(), "httpd -f -p 8000 -h /www")
 	require.NoError(t, err)
 	require.NoError(t, <-waited)
@@ -172,7 +174,7 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, []URL{{"web", "http://web-a.example.com", 8000}}, i.URLs)
 	require.NotEmpty(t, i.SessionKey)
 
-	says(t, s, "a", "rm /www/ready")
+	execute(t, s, "a", "rm /www/ready")
 	require.Equal(t, Starting, status(t, s, "a"), http.StatusText(http.StatusNotFound))
 	require.NoError(t, serve.Kill(t.Context()))
 	r := record(t, s, "a")
@@ -188,4 +190,9 @@ func TestHealth(t *testing.T) {
 	require.Len(t, p.Items, 1)
 	_, err = s.WaitRunning(t.Context(), "a")
 	require.ErrorIs(t, err, ErrConflict)
+	require.ErrorContains(t, err, "it is ERROR (it does not serve: ")
+	require.NoError(t, s.Pause(t.Context(), "a"))
+	_, err = s.WaitRunning(t.Context(), "a")
+	require.EqualError(t, err,
+		`wait for box "a": conflict: it is PAUSED: Resume it first`)
 }

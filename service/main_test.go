@@ -16,15 +16,17 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/containers"
+	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain checks that the tests leave no goroutine and no container behind; each test's end looks
-// for notes.
+// TestMain checks that the tests leave no goroutine and no container behind. Each test checks for
+// notes itself.
 func TestMain(m *testing.M) {
 	if what := os.Getenv("SANDSHELL_TEST_SERVICE"); what != "" {
-		other(what)
+		runOther(what)
 		return
 	}
 	dockertest.Main(m)
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 
 var secret = []byte(strings.Repeat("s", minSecret))
 
-// small is a spec of the smallest box.
+// small returns a spec of the smallest box.
 func small(id string, change func(*Spec)) *Spec {
 	s := &Spec{ID: id, Config: sshbox.Config{Image: dockertest.Busybox, Network: "none"}}
 	if change != nil {
@@ -43,9 +45,9 @@ func small(id string, change func(*Spec)) *Spec {
 
 var names atomic.Int64
 
-// aName returns the name of a service that nobody else has; the test's end removes all that is
-// there by that name.
-func aName(t testing.TB) string {
+// uniqueName returns the name of a service that no other test has. The boxes and notes of that
+// service are removed at the end of the test.
+func uniqueName(t testing.TB) string {
 	t.Helper()
 	d := dockertest.Engine(t, dockertest.Busybox)
 	name := fmt.Sprintf("t%dx%d", os.Getpid(), names.Add(1))
@@ -55,7 +57,7 @@ func aName(t testing.TB) string {
 		containers, err := d.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: of})
 		require.NoError(t, err)
 		for _, c := range containers.Items {
-			// the engine may be removing it for a process that was killed
+			// The engine may be removing the container for a process that was killed.
 			eventually(t, "the container is gone", func() bool {
 				_, err := d.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true,
 					RemoveVolumes: true})
@@ -74,7 +76,7 @@ func aName(t testing.TB) string {
 	return name
 }
 
-// open makes a service of that name, which the test's end closes.
+// open makes a service, which is closed at the end of the test.
 func open(t testing.TB, name string, change func(*Config), specs ...*Spec) *Service {
 	t.Helper()
 	store, err := NewSpecs(specs...)
@@ -91,6 +93,11 @@ func open(t testing.TB, name string, change func(*Config), specs ...*Spec) *Serv
 	return s
 }
 
+// placeOn returns the Place of an engine. If d is nil, it is the default engine.
+func placeOn(d *client.Client) place.Place {
+	return containers.New(containers.Config{Docker: d})
+}
+
 // start starts a box.
 func start(t testing.TB, s *Service, o StartOptions) *Info {
 	t.Helper()
@@ -101,8 +108,8 @@ func start(t testing.TB, s *Service, o StartOptions) *Info {
 	return i
 }
 
-// says executes a command in the main session of a box.
-func says(t testing.TB, s *Service, id, command string) string {
+// execute executes a command in the main session of a box, and returns its output.
+func execute(t testing.TB, s *Service, id, command string) string {
 	t.Helper()
 	box, err := s.Open(t.Context(), id)
 	require.NoError(t, err)
@@ -122,12 +129,12 @@ func status(t testing.TB, s *Service, id string) Status {
 	return i.Status
 }
 
-// eventually waits for what is to come true by itself.
+// eventually waits until f returns true. what says what f waits for.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not come to that: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

@@ -10,31 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A broken is a store of a program's own.
-type broken struct{ Specs }
+// A panickingSpecs is a caller's Specs with a method that panics.
+type panickingSpecs struct{ Specs }
 
-func (broken) Search(context.Context, string, int) ([]*Spec, string, error) { panic("no table") }
+func (panickingSpecs) Search(context.Context, string, int) ([]*Spec, string, error) {
+	panic("no table")
+}
 
-// told is a slog.Handler's writer, for one message.
-type told chan string
+// A firstWrite is a writer that keeps the first text that is written to it.
+type firstWrite chan string
 
-func (t told) Write(p []byte) (int, error) {
+func (w firstWrite) Write(p []byte) (int, error) {
 	select {
-	case t <- string(p):
+	case w <- string(p):
 	default:
 	}
 	return len(p), nil
 }
 
-// What panics in a goroutine of the service's is an error.
+// TestPanics checks that a panic of a caller's function is an error.
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	said := make(told, 1)
-	s := open(t, aName(t), func(o *Config) {
-		o.Specs = broken{o.Specs}
-		o.Logger = slog.New(slog.NewTextHandler(said, nil))
+	logged := make(firstWrite, 1)
+	s := open(t, uniqueName(t), func(o *Config) {
+		o.Specs = panickingSpecs{o.Specs}
+		o.Logger = slog.New(slog.NewTextHandler(logged, nil))
 	}, small("a", func(s *Spec) { s.Ports = []Port{{"web", 80}} }))
-	require.Contains(t, <-said, "panicked: no table")
+	require.Contains(t, <-logged, "panicked: no table")
 
 	s.url = func(string, Port) string { panic("no address") }
 	_, err := s.info(t.Context(), &place.Record{ID: "x", Spec: "a", Status: Running,

@@ -10,56 +10,56 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// poolAge is how long a box waits in a pool before another takes its place. It is well below
-// foreignAge.
+// poolAge is how long a box waits in a pool before another takes its place. It is half the age at
+// which a Place takes such a box, made on another machine, for an orphan.
 const poolAge = 12 * time.Hour
 
 // A pool keeps boxes of one spec ready.
 type pool struct {
 	spec  *Spec
-	boxes *remotebox.Stock[*held]
+	boxes *remotebox.Stock[*connection]
 }
 
 func (s *Service) newPool(spec *Spec) *pool {
-	return &pool{spec: spec, boxes: remotebox.NewStock(remotebox.StockConfig[*held]{
-		Size: spec.Warm, MaxAge: poolAge, Logger: s.log,
-		Make: func(ctx context.Context) (h *held, err error) {
+	return &pool{spec: spec, boxes: remotebox.NewStock(remotebox.StockConfig[*connection]{
+		Size: spec.Warm, MaxAge: poolAge, Logger: s.log.With("spec", spec.ID),
+		Make: func(ctx context.Context) (c *connection, err error) {
 			err = guard.Call("the Place", func() error {
 				box, handle, err := s.place.Create(ctx, spec.request("", time.Now()))
 				if err != nil {
 					return err
 				}
-				h = newHeld(box, handle)
-				h.pooled = true
+				c = newConnection(box, handle)
+				c.pooled = true
 				return nil
 			})
-			return h, err
+			return c, err
 		},
-		Close: func(h *held) {
-			if err := s.place.Remove(context.Background(), h.handle); err != nil {
-				s.log.Warn("remove a box of the pool", "spec", spec.ID, "box", h.handle, "error",
+		Close: func(c *connection) {
+			if err := s.place.Remove(context.Background(), c.handle); err != nil {
+				s.log.Warn("remove a box of the pool", "spec", spec.ID, "box", c.handle, "error",
 					err)
 			}
-			h.release()
+			c.release()
 		},
 	})}
 }
 
 func (p *pool) close() { p.boxes.Close() }
 
-// matches reports whether the pool's boxes are made from that version of the spec.
+// matches reports whether the pool's boxes are made from the same spec.
 func (p *pool) matches(spec *Spec) bool { return p.spec == spec || reflect.DeepEqual(p.spec, spec) }
 
 // takeReady takes a box from the pool of a spec. It returns nil if none is ready.
-func (s *Service) takeReady(spec *Spec) *held {
+func (s *Service) takeReady(spec *Spec) *connection {
 	s.mu.Lock()
 	p := s.pools[spec.ID]
 	s.mu.Unlock()
 	if p == nil || !p.matches(spec) {
 		return nil
 	}
-	h, _ := p.boxes.Take()
-	return h
+	c, _ := p.boxes.Take()
+	return c
 }
 
 // fillPools makes pools for the specs that have Warm set, and closes the pools of others.

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A start takes a box from the pool, with the owner's environment and files, and the pool makes
-// another; a box that has died in it is not handed out.
+// TestWarm checks that a start takes a box from the pool and gives it the owner's environment and
+// files, that the pool makes another, and that a box that has died in the pool is not used.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
-	name := aName(t)
+	name := uniqueName(t)
 	s := open(t, name, nil, small("warm", func(s *Spec) { s.Warm = 1 }))
-	ready := func() string { // the container that is ready
+	ready := func() string { // waits for a box in the pool, and returns its handle
 		var handle string
 		eventually(t, "the pool is filled", func() bool {
 			s.mu.Lock()
@@ -38,13 +38,13 @@ func TestWarm(t *testing.T) {
 	first := ready()
 	p, err := s.Search(t.Context(), Query{})
 	require.NoError(t, err)
-	require.Empty(t, p.Items, "a box of a pool is nobody's")
+	require.Empty(t, p.Items, "a box in a pool is not found")
 
 	i := start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"},
 		Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
 	require.Equal(t, "me", i.Owner)
 	require.Equal(t, first, record(t, s, "a").Handle)
-	require.Equal(t, "secret mine\n", says(t, s, "a", "echo $TOKEN $(cat file)"))
+	require.Equal(t, "secret mine\n", execute(t, s, "a", "echo $TOKEN $(cat file)"))
 	box, err := s.Open(t.Context(), "a")
 	require.NoError(t, err)
 	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
@@ -61,22 +61,22 @@ func TestWarm(t *testing.T) {
 	require.NoError(t, err)
 	start(t, s, StartOptions{ID: "b"})
 	require.NotEqual(t, second, record(t, s, "b").Handle)
-	require.Equal(t, "\n", says(t, s, "b", "echo $TOKEN"), "the next owner does not see it")
+	require.Equal(t, "\n", execute(t, s, "b", "echo $TOKEN"), "the next owner does not see it")
 	_, err = d.ContainerInspect(t.Context(), second, client.ContainerInspectOptions{})
-	require.Error(t, err, "what had died is removed")
+	require.Error(t, err, "the box that had died is removed")
 
-	// Nobody has to wait for the pool.
+	// A start does not wait for the pool.
 	for _, id := range []string{"c", "d"} {
 		start(t, s, StartOptions{ID: id})
 	}
 
-	// Another spec of that id is another box.
+	// If the spec changes, the boxes in the pool are not used.
 	ready()
 	require.NoError(t, s.store.(*MemorySpecs).Set(small("warm", func(s *Spec) {
 		s.Env = []string{"NEW=1"}
 	})))
 	start(t, s, StartOptions{ID: "f"})
-	require.Equal(t, "1\n", says(t, s, "f", "echo $NEW"))
+	require.Equal(t, "1\n", execute(t, s, "f", "echo $NEW"))
 	require.NoError(t, s.round(t.Context()))
 	records, err := s.place.List(t.Context(), "")
 	require.NoError(t, err)

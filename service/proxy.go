@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // A ProxyConfig says how a Proxy works. URL must be set.
@@ -30,12 +31,17 @@ type ProxyConfig struct {
 }
 
 // Proxy returns a handler that passes requests on to the ports of boxes, through Dial. So no port
-// is published, a box without network is reached too, and one listener serves all boxes. The host
-// or the path of a request names the box and one of its spec's Ports, in the form that URLs writes.
+// is published, boxes without a network can be reached too, and one listener serves all boxes. The
+// host or the path of a request names the box and one of its spec's Ports, in the form that URLs
+// writes.
 //
 // A request needs the box's session key: in the header X-Session-API-Key, in the query's parameter
-// session_api_key, or in the cookie of a browser. Without it the answer is 401. With it the answer
-// is 503 if the box does not run. The box does not see the key.
+// session_api_key, or in the cookie of a browser. Without the key the answer is 401. If the box
+// does not run, the answer is 503, unless its spec's Lifecycle has Wake: then the proxy resumes a
+// paused box first. The box does not see the key.
+//
+// The proxy does not ask the engine at each request. The engine's events tell it which boxes run.
+// It does not check Spec.Health: the box's own server answers, or the answer is 502.
 //
 // A browser that opens a page (GET, Accept: text/html) with the key in the query gets a cookie, and
 // is redirected to the address without the key. Browsers keep the cookie if they reach the proxy
@@ -63,112 +69,141 @@ type ProxyConfig struct {
 // Give the http.Server a ReadHeaderTimeout, an IdleTimeout and MaxHeaderBytes. A ReadTimeout or a
 // WriteTimeout would cut uploads, downloads and WebSockets that take longer.
 //
-// Proxy panics if o.URL is not an http or https URL with a host.
-func Proxy(s *Service, o ProxyConfig) http.Handler {
+// Proxy panics if s is nil, or if c.URL is not an http or https URL with a host.
+func Proxy(s *Service, c ProxyConfig) http.Handler {
 	if s == nil {
-		panic("service: Proxy: the Service is nil")
+		panic("service: Proxy: s is nil: give the Service")
 	}
-	if err := checkBase(o.URL); err != nil {
-		panic("service: Proxy: ProxyConfig.URL: " + err.Error())
+	if err := checkBase(c.URL); err != nil {
+		panic("service: ProxyConfig.URL: " + err.Error())
 	}
-	if o.Next == nil {
-		o.Next = http.NotFoundHandler()
+	if c.Next == nil {
+		c.Next = http.NotFoundHandler()
 	}
-	o.Logger = guard.Logger(o.Logger)
-	return &proxy{s: s, o: o}
+	c.Logger = guard.Logger(c.Logger)
+	return &proxy{service: s, config: c}
 }
 
 type proxy struct {
-	s *Service
-	o ProxyConfig
+	service *Service
+	config  ProxyConfig
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d, ok := destinationOf(p.o.URL, r.Host, r.URL.Path)
+	d, ok := destinationOf(p.config.URL, r.Host, r.URL.Path)
 	if !ok {
-		p.o.Next.ServeHTTP(w, r)
+		p.config.Next.ServeHTTP(w, r)
 		return
 	}
-	info, status, err := p.box(r, d)
+	box, err := p.findBox(r, d)
 	switch {
 	case err != nil:
-		p.o.Logger.Error("proxy: find the box", "box", d.id, "error", err)
+		p.config.Logger.Error("proxy: find the box", "box", d.id, "error", err)
 		http.Error(w, "The engine of the boxes does not answer.", http.StatusServiceUnavailable)
 		return
-	case status == "": // the same for a wrong key and for a box that does not exist
+	case box == nil: // the same for a wrong key and for a box that does not exist
 		http.Error(w, "There is no box with this address and this session key.",
 			http.StatusUnauthorized)
 		return
-	case status != Running:
-		http.Error(w, fmt.Sprintf("The box does not run: it is %s.", status),
+	case box.Status != Running:
+		http.Error(w, fmt.Sprintf("The box does not run: it is %s.", box.Status),
 			http.StatusServiceUnavailable)
 		return
 	}
-	if p.login(w, r, d, info) {
+	if p.login(w, r, d, box.key) {
 		return
 	}
-	i := slices.IndexFunc(info.URLs, func(u URL) bool { return strings.EqualFold(u.Name, d.port) })
+	i := slices.IndexFunc(box.spec.Ports, func(port Port) bool {
+		return strings.EqualFold(port.Name, d.port)
+	})
 	if i < 0 {
 		http.Error(w, fmt.Sprintf("The box has no port named %q.", d.port), http.StatusNotFound)
 		return
 	}
-	defer p.s.Used(d.id)()
-	// Else net/http closes the request's body when the answer begins, and the transport takes that
-	// for a reason to end its connection to the box: answers are cut. HTTP/2 needs no such switch,
-	// and has none.
+	defer p.service.Used(d.id)()
+	// Without full duplex, net/http closes the request's body when the answer begins. The transport
+	// then closes its connection to the box, which cuts the answer. HTTP/2 is always full duplex,
+	// and returns an error here.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	p.to(d, info.URLs[i].Port).ServeHTTP(w, r)
+	p.toPort(d, box.Record, box.spec.Ports[i].Port).ServeHTTP(w, r)
 }
 
-// box returns the box that a request is for, and its status. The status is "" if there is no such
-// box or the request has not its key.
-func (p *proxy) box(r *http.Request, d destination) (_ *Info, _ Status, err error) {
-	idKey := p.s.idKey(d.id)
-	keys := slices.DeleteFunc(keysOf(r, d, p.o.URL.Scheme), func(k string) bool {
+// A keyedBox is a box whose session key a request has.
+type keyedBox struct {
+	*place.Record
+	key  string
+	spec *Spec // empty if the box's spec was removed
+}
+
+// findBox returns the box that a request is for. It returns nil if there is no such box, or if the
+// request does not have its key. It wakes a paused box if the spec says so.
+func (p *proxy) findBox(r *http.Request, d destination) (_ *keyedBox, err error) {
+	idKey := p.service.idKey(d.id)
+	keys := slices.DeleteFunc(keysOf(r, d, p.config.URL.Scheme), func(k string) bool {
 		return len(k) < len(idKey) || !sameKey(k[:len(idKey)], idKey)
 	})
 	if len(keys) == 0 {
-		return nil, "", nil
+		return nil, nil
 	}
-	ctx, done, err := p.s.begin(r.Context())
+	ctx, done, err := p.service.begin(r.Context())
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer func() { done(&err) }()
-	record, err := p.s.find(ctx, d.id)
-	if errors.Is(err, ErrNotFound) {
-		return nil, "", nil
+	box, err := p.keyed(ctx, keys, d.id, p.service.runningRecord)
+	if box == nil && err == nil { // the box may have been started again this very moment
+		box, err = p.keyed(ctx, keys, d.id, p.service.askRecord)
 	}
-	if err != nil || record.Note == nil {
-		return nil, "", err
+	if box == nil || err != nil || box.Status != Paused || !box.spec.Lifecycle.Wake ||
+		box.Ended && box.Note.Checkpoint == "" {
+		return box, err
 	}
-	key := p.s.key(record)
-	if !slices.ContainsFunc(keys, func(k string) bool { return sameKey(k, key) }) {
-		return nil, "", nil
+	if _, err := p.service.Open(ctx, d.id); err != nil {
+		return nil, err
 	}
-	info, err := p.s.info(ctx, record)
-	if err != nil {
-		return nil, "", err
-	}
-	return info, info.Status, nil
+	return p.keyed(ctx, keys, d.id, p.service.askRecord)
 }
 
-// login answers a browser that opens a page with the key in the address: with a cookie in its
-// place.
-func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, info *Info) bool {
+// keyed returns the box of an id, as find finds it, if one of the keys is its session key.
+func (p *proxy) keyed(ctx context.Context, keys []string, id string,
+	find func(context.Context, string) (*place.Record, error)) (*keyedBox, error) {
+	record, err := find(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || record.Note == nil {
+		return nil, err
+	}
+	key := p.service.key(record)
+	if !slices.ContainsFunc(keys, func(k string) bool { return sameKey(k, key) }) {
+		return nil, nil
+	}
+	spec, err := p.service.specOf(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil {
+		spec = &Spec{}
+	}
+	return &keyedBox{Record: record, key: key, spec: spec}, nil
+}
+
+// login answers a browser that opens a page with the key in its address. It sets the cookie, and
+// redirects to the address without the key. It reports whether it has answered.
+func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, key string) bool {
 	opens := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
 	if !opens || !r.URL.Query().Has(KeyParameter) {
 		return false
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: d.keyCookie(), Value: info.SessionKey, Path: "/", HttpOnly: true,
+		Name: d.keyCookie(), Value: key, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: true,
 	})
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	target := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath,
 		RawQuery: withoutKey(r.URL.RawQuery)}
-	if strings.HasPrefix(target.Path, "//") { // which would be another host's
+	if strings.HasPrefix(target.Path, "//") { // a browser would take it for another host
 		target.Path, target.RawPath = "/"+strings.TrimLeft(target.Path, "/"), ""
 	}
 	w.Header().Set("Location", target.String())
@@ -176,14 +211,14 @@ func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, inf
 	return true
 }
 
-// to returns a proxy to a port of a box. Connections are not kept: one that a box's server has just
-// closed, or that is of before a pause, fails the request that gets it, and each holds its box
-// awake.
-func (p *proxy) to(d destination, port int) http.Handler {
+// toPort returns a proxy to a port of a box. It does not keep idle connections. A request on a
+// connection that the box's server has just closed, or that a pause has cut, would fail. And each
+// open connection would keep its box from being idle.
+func (p *proxy) toPort(d destination, r *place.Record, port int) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetXForwarded()
-			r.Out.Header.Set("X-Forwarded-Proto", p.o.URL.Scheme)
+			r.Out.Header.Set("X-Forwarded-Proto", p.config.URL.Scheme)
 			removeKey(r.Out)
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", net.JoinHostPort("localhost",
 				strconv.Itoa(port))
@@ -192,28 +227,28 @@ func (p *proxy) to(d destination, port int) http.Handler {
 				r.Out.URL.Path = strings.TrimPrefix(r.Out.URL.Path, d.prefix)
 				r.Out.URL.RawPath = strings.TrimPrefix(r.Out.URL.RawPath, d.prefix)
 			}
-			// what servers compare a WebSocket's Origin with, and make addresses of
+			// Servers compare a WebSocket's Origin with Host, and make addresses of it.
 			r.Out.Host = r.In.Host
 		},
-		ModifyResponse: d.modify,
+		ModifyResponse: d.rewriteAnswer,
 		FlushInterval:  -1,
 		Transport: &http.Transport{
 			DisableKeepAlives:  true,
 			DisableCompression: true,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				box, err := p.s.Open(ctx, d.id)
-				if err != nil {
-					return nil, err
-				}
-				return box.Dial(ctx, network, address)
+				return p.service.dial(ctx, r, network, address)
 			},
 		},
-		ErrorLog: slog.NewLogLogger(p.o.Logger.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(p.config.Logger.Handler(), slog.LevelWarn),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
 				return // nobody reads the answer
 			}
-			p.o.Logger.Warn("proxy: ask the box", "box", d.id, "port", port, "error", err)
+			p.config.Logger.Warn("proxy: ask the box", "box", d.id, "port", port, "error", err)
+			if errors.Is(err, ErrConflict) {
+				http.Error(w, "The box does not run.", http.StatusServiceUnavailable)
+				return
+			}
 			text := fmt.Sprintf("The box does not answer on port %d.", port)
 			if errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed) ||
 				errors.Is(err, ErrNotFound) {
@@ -224,9 +259,9 @@ func (p *proxy) to(d destination, port int) http.Handler {
 	}
 }
 
-// modify keeps the cookies of a box from other boxes, and from the proxy's own; and in the path
-// form adds the prefix that the box does not know.
-func (d destination) modify(r *http.Response) error {
+// rewriteAnswer removes cookies that a box sets by the name of the key's. In the path form it adds
+// the prefix, which the box does not know, to Location and to the paths of cookies.
+func (d destination) rewriteAnswer(r *http.Response) error {
 	if loc := r.Header.Get("Location"); d.prefix != "" && strings.HasPrefix(loc, "/") &&
 		!strings.HasPrefix(loc, "//") {
 		r.Header.Set("Location", d.prefix+loc)
@@ -235,13 +270,15 @@ func (d destination) modify(r *http.Response) error {
 	r.Header.Del("Set-Cookie")
 	for _, line := range cookies {
 		if name, _, _ := strings.Cut(line, "="); !isKeyCookie(strings.TrimSpace(name)) {
-			r.Header.Add("Set-Cookie", d.cookie(line))
+			r.Header.Add("Set-Cookie", d.rewriteCookie(line))
 		}
 	}
 	return nil
 }
 
-func (d destination) cookie(line string) string {
+// rewriteCookie removes the Domain of a Set-Cookie, so that other boxes do not get the cookie. In
+// the path form it adds the prefix to Path.
+func (d destination) rewriteCookie(line string) string {
 	parts := strings.Split(line, ";")
 	kept := parts[:1]
 	for _, p := range parts[1:] {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkProxy is a request through the proxy, beside the same by Dial, on a connection of its
-// own too.
+// BenchmarkProxy makes requests through the proxy. The floor is the same request through Dial. Each
+// request has a connection of its own.
 func BenchmarkProxy(b *testing.B) {
 	f := startFront(b)
 	box, err := f.Open(b.Context(), f.a.ID)

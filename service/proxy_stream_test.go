@@ -85,7 +85,7 @@ func (f *front) testDuplex(t *testing.T) {
 	require.Empty(t, rest)
 }
 
-// testBigAnswers has the box begin its answers before it has read the requests.
+// testBigAnswers checks answers that the box begins before it has read the requests.
 func (f *front) testBigAnswers(t *testing.T) {
 	requests, size := 20, "2097152"
 	if testenv.All() {

@@ -26,12 +26,12 @@ type front struct {
 	*Service
 	client *http.Client // reaches all hosts at the proxy
 	a, b   *Info        // two boxes that run
-	caps   *Info        // and one whose id can be no part of a host name
+	caps   *Info        // a box whose id cannot be part of a host name
 }
 
 func startFront(t testing.TB) *front {
 	t.Helper()
-	name := aName(t)
+	name := uniqueName(t)
 	program := filepath.Join(t.TempDir(), "server")
 	cmd := exec.Command("go", "build", "-o", program, "./testdata/server")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
@@ -151,7 +151,7 @@ func (f *front) testKey(t *testing.T) {
 	_, refusal := f.do(t, "GET", f.a, "request", nil)
 	res, same := f.do(t, "GET", unknown, "request", header(f.a.SessionKey))
 	require.Equal(t, 401, res.StatusCode)
-	require.Equal(t, refusal, same, "whether a box exists is not told")
+	require.Equal(t, refusal, same, "the answer does not tell whether a box exists")
 }
 
 func (f *front) testKeyStaysOutside(t *testing.T) {
@@ -180,7 +180,7 @@ func (f *front) testKeyStaysOutside(t *testing.T) {
 	require.Equal(t, "http", got.Header.Get("X-Forwarded-Proto"))
 }
 
-// testBrowser opens a page with the key in its address, as a link has it.
+// testBrowser opens a page with the key in its address, as by a link.
 func (f *front) testBrowser(t *testing.T) {
 	for _, info := range []*Info{f.a, f.caps} {
 		jar, err := cookiejar.New(nil)
@@ -216,7 +216,8 @@ func (f *front) testBrowser(t *testing.T) {
 	require.Len(t, r.Cookies(), 1)
 }
 
-// testOtherOrigin has pages make requests: a browser adds the cookie to all of them.
+// testOtherOrigin makes the requests that browsers make for pages of other origins. A browser adds
+// the cookie to all of them.
 func (f *front) testOtherOrigin(t *testing.T) {
 	own, sibling := strings.TrimSuffix(f.a.URLs[0].URL, "/"),
 		strings.TrimSuffix(f.b.URLs[0].URL, "/")
@@ -344,12 +345,12 @@ func (f *front) testDeleted(t *testing.T) {
 	require.Equal(t, 401, res.StatusCode)
 }
 
-// TestProxyDown asks while the engine does not answer.
+// TestProxyDown makes requests while the engine does not answer.
 func TestProxyDown(t *testing.T) {
 	nowhere, err := client.New(client.WithHost("unix:///no/such/socket"))
 	require.NoError(t, err)
 	defer nowhere.Close()
-	s := open(t, "down", func(o *Config) { o.Place = Docker(nowhere) }, small("small", nil))
+	s := open(t, "down", func(o *Config) { o.Place = placeOn(nowhere) }, small("small", nil))
 	h := Proxy(s, ProxyConfig{URL: &url.URL{Scheme: "http", Host: "boxes.localhost"}})
 	for target, status := range map[string]int{"http://web-a.boxes.localhost/": 503,
 		"http://web-.boxes.localhost/": 401, "http://web.boxes.localhost/": 404,
@@ -360,7 +361,7 @@ func TestProxyDown(t *testing.T) {
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, target)
 		require.NotContains(t, w.Body.String(), "socket",
-			"what is wrong with the engine is the log's business")
+			"only the log says what is wrong with the engine")
 		for _, key := range []string{"", "key", s.idKey("b") + "rest"} { // the engine is not asked
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest("GET", target, nil)

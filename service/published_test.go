@@ -11,15 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublished reaches a port of a box where the engine has published it, before and after a
+// TestPublished connects to the port that the engine has published for a box, before and after a
 // pause.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	base := &url.URL{Scheme: "http", Host: "boxes.localhost"}
-	s := open(t, aName(t), func(o *Config) { o.URL = URLs(base) }, small("small", func(s *Spec) {
-		s.Config.Network, s.Config.Publish, s.Ports = "", []int{8000},
-			[]Port{{"web", 8000}, {"other", 8001}}
-	}))
+	spec := small("small", func(s *Spec) {
+		s.Config.Network, s.Config.Publish = "", []int{8000}
+		s.Ports = []Port{{"web", 8000}, {"other", 8001}}
+	})
+	s := open(t, uniqueName(t), func(o *Config) { o.URL = URLs(base) }, spec)
 	i := start(t, s, StartOptions{ID: "one"})
 	require.Len(t, i.Published, 1)
 	box, err := s.Open(t.Context(), "one")

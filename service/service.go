@@ -9,15 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/containers"
 	"github.com/sandshell/sandshell/service/place"
 )
 
 // A Config says how a Service works. Specs and Secret must be set.
 type Config struct {
-	// Place holds the boxes. The service closes it. Default: Docker(nil).
+	// Place holds the boxes. The service closes it. Default: containers.New(containers.Config{}).
 	Place place.Place
 	// Specs are the kinds of boxes. NewSpecs and OpenSpecs return some.
 	Specs Specs
@@ -32,8 +32,8 @@ type Config struct {
 	// URL returns the address of a port of a running box, for Info.URLs; see URLs. If it panics,
 	// the call that asks for the box returns an error. If it is nil, Info.URLs is empty.
 	URL func(id string, port Port) string
-	// Every is how often the service pauses and deletes the boxes for which that is due, and
-	// removes what killed processes have left. Default: 15 s.
+	// Every is how often the service applies the Lifecycles, fills the pools, and removes what
+	// killed processes have left. Default: 15 s.
 	Every time.Duration
 }
 
@@ -47,70 +47,70 @@ type Service struct {
 	url    func(id string, port Port) string
 	every  time.Duration
 	turns  turns           // by id
+	known  known           // for the proxy
 	ctx    context.Context // ends when the service closes
 	cancel context.CancelFunc
 	close  func() error   // calls closeOnce once
 	tasks  sync.WaitGroup // calls, and what runs in the background
 
-	mu     sync.Mutex
-	closed bool
-	held   map[string]*held     // by id: the boxes that this process is connected to
-	used   map[string]*use      // by id
-	seen   map[string]time.Time // by handle: when a box that is being started was first seen
-	pools  map[string]*pool     // by spec
+	mu          sync.Mutex
+	closed      bool
+	connections map[string]*connection // by id: the boxes that this process is connected to
+	requests    map[string]*requests   // by id
+	firstSeen   map[string]time.Time   // by handle: when a box that is being started was first seen
+	pools       map[string]*pool       // by spec
 }
 
-var (
-	validName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
-	validID   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-)
+var validName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
 const (
 	defaultEvery = 15 * time.Second
 	minSecret    = 32
 )
 
-// New returns a service. It finds the boxes that exist already. It does not wait for the engine.
-func New(o Config) (*Service, error) {
-	if o.Name == "" {
-		o.Name = "default"
+// New returns a service. It does not wait for the engine. Boxes of the same Name that already exist
+// are boxes of the service.
+func New(c Config) (*Service, error) {
+	if c.Name == "" {
+		c.Name = "default"
 	}
-	if o.Place == nil {
-		o.Place = Docker(nil)
+	if c.Place == nil {
+		c.Place = containers.New(containers.Config{})
 	}
-	o.Logger = guard.Logger(o.Logger)
-	if o.Every == 0 {
-		o.Every = defaultEvery
+	c.Logger = guard.Logger(c.Logger)
+	if c.Every == 0 {
+		c.Every = defaultEvery
 	}
-	if err := o.check(); err != nil {
+	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	if err := o.Place.Open(o.Name, o.Logger); err != nil {
+	if err := c.Place.Open(c.Name, c.Logger); err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
-		name: o.Name, place: o.Place, store: o.Specs, secret: bytes.Clone(o.Secret), log: o.Logger,
-		url: o.URL, every: o.Every, ctx: ctx, cancel: cancel, turns: turns{of: map[string]*turn{}},
-		held: map[string]*held{}, used: map[string]*use{}, seen: map[string]time.Time{},
+		name: c.Name, place: c.Place, store: c.Specs, secret: bytes.Clone(c.Secret), log: c.Logger,
+		url: c.URL, every: c.Every, ctx: ctx, cancel: cancel,
+		turns: turns{byID: map[string]*turn{}}, connections: map[string]*connection{},
+		requests: map[string]*requests{}, firstSeen: map[string]time.Time{},
 		pools: map[string]*pool{},
 	}
 	s.close = sync.OnceValue(s.closeOnce)
-	s.tasks.Go(func() { s.attend(ctx) })
+	s.tasks.Go(func() { s.runRounds(ctx) })
 	return s, nil
 }
 
-func (o *Config) check() error {
+func (c *Config) check() error {
 	switch {
-	case !validName.MatchString(o.Name):
-		return invalid("Config.Name", "%q: write lower-case letters and digits, at most 20", o.Name)
-	case o.Specs == nil:
-		return invalid("Config.Specs", "it is nil: NewSpecs makes a store")
-	case len(o.Secret) < minSecret:
+	case !validName.MatchString(c.Name):
+		return invalid("Config.Name", "%q: write lower-case letters and digits, at most 20", c.Name)
+	case c.Specs == nil:
+		return invalid("Config.Specs", "it is nil: use NewSpecs or OpenSpecs")
+	case len(c.Secret) < minSecret:
 		return invalid("Config.Secret", "it has %d bytes: give at least %d random bytes",
-			len(o.Secret), minSecret)
-	case o.Every < 0:
-		return invalid("Config.Every", "%v is negative: 0 means the default", o.Every)
+			len(c.Secret), minSecret)
+	case c.Every < 0:
+		return invalid("Config.Every", "%v is negative: 0 means the default", c.Every)
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (s *Service) closeOnce() error {
 	s.cancel()
 	s.tasks.Wait()
 	s.mu.Lock()
-	boxes, pools := s.held, s.pools
-	s.held, s.pools = map[string]*held{}, map[string]*pool{}
+	boxes, pools := s.connections, s.pools
+	s.connections, s.pools = map[string]*connection{}, map[string]*pool{}
 	s.mu.Unlock()
 	var all sync.WaitGroup
 	for _, h := range boxes {
@@ -144,8 +144,9 @@ func (s *Service) closeOnce() error {
 	return s.place.Close()
 }
 
-// begin begins a call. The context that it returns ends with ctx, and when the service closes. The
-// caller calls done at the call's end, with the call's error.
+// begin begins a call. The context that it returns ends with ctx, and when the service closes. At
+// the end of the call, the caller calls done with the call's error. If the service was closed
+// during the call, done sets the error to sandbox.ErrClosed.
 func (s *Service) begin(ctx context.Context) (_ context.Context, done func(*error), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,64 +164,4 @@ func (s *Service) begin(ctx context.Context) (_ context.Context, done func(*erro
 		cancel()
 		s.tasks.Done()
 	}, nil
-}
-
-// turns makes the calls about one box wait for each other.
-type turns struct {
-	mu sync.Mutex
-	of map[string]*turn
-}
-
-type turn struct {
-	free    chan struct{} // holds a token while nobody has the turn
-	waiting int
-}
-
-// enter adds a goroutine to those that want the turn.
-func (t *turns) enter(id string) *turn {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	mine := t.of[id]
-	if mine == nil {
-		mine = &turn{free: make(chan struct{}, 1)}
-		mine.free <- struct{}{}
-		t.of[id] = mine
-	}
-	mine.waiting++
-	return mine
-}
-
-// leave removes a goroutine from those that want the turn. had says whether it had it.
-func (t *turns) leave(id string, had bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	mine := t.of[id]
-	if had {
-		mine.free <- struct{}{}
-	}
-	if mine.waiting--; mine.waiting == 0 {
-		delete(t.of, id)
-	}
-}
-
-// take waits for the turn of an id. The caller calls what it returns at the end of the turn.
-func (t *turns) take(ctx context.Context, id string) (func(), error) {
-	select {
-	case <-t.enter(id).free:
-		return func() { t.leave(id, true) }, nil
-	case <-ctx.Done():
-		t.leave(id, false)
-		return nil, ctxerr.Of(ctx)
-	}
-}
-
-// try takes the turn of an id if no other goroutine has it.
-func (t *turns) try(id string) (leave func(), ok bool) {
-	select {
-	case <-t.enter(id).free:
-		return func() { t.leave(id, true) }, true
-	default:
-		t.leave(id, false)
-		return nil, false
-	}
 }

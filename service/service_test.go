@@ -19,7 +19,7 @@ import (
 
 func TestLife(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
+	name := uniqueName(t)
 	s := open(t, name, nil, small("small", nil))
 	i := start(t, s, StartOptions{
 		ID: "Box.1", Owner: "me", Env: []string{"TOKEN=it's secret"},
@@ -28,13 +28,13 @@ func TestLife(t *testing.T) {
 	require.Equal(t, "Box.1", i.ID)
 	require.Equal(t, Running, i.Status)
 	require.Equal(t, "/", i.Dir)
-	require.Equal(t, "it's secret\nhello", says(t, s, "Box.1",
+	require.Equal(t, "it's secret\nhello", execute(t, s, "Box.1",
 		`X=5; echo "$TOKEN"; cat /tmp/a/b.txt`))
 
 	require.NoError(t, s.Pause(t.Context(), "Box.1"))
 	require.Equal(t, Paused, status(t, s, "Box.1"))
 	require.NoError(t, s.Resume(t.Context(), "Box.1"))
-	require.Equal(t, "5\n", says(t, s, "Box.1", `echo $X`))
+	require.Equal(t, "5\n", execute(t, s, "Box.1", `echo $X`))
 	got, err := s.Get(t.Context(), "Box.1")
 	require.NoError(t, err)
 	require.Equal(t, KeptAll, got.Kept)
@@ -44,16 +44,16 @@ func TestLife(t *testing.T) {
 	require.Equal(t, Status(""), status(t, s, "Box.1"))
 }
 
-// Another process finds what the first one has left, and none of its boxes is lost by the first
-// one's end, paused ones neither.
+// TestAnotherProcessLater closes a service and opens another one, which finds the boxes of the
+// first, running and paused.
 func TestAnotherProcessLater(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
+	name := uniqueName(t)
 	spec := small("small", nil)
 	first := open(t, name, nil, spec)
 	a := start(t, first, StartOptions{ID: "a", Env: []string{"TOKEN=secret"}})
 	start(t, first, StartOptions{ID: "b"})
-	require.Equal(t, "", says(t, first, "a", "X=5; cd /tmp"))
+	require.Equal(t, "", execute(t, first, "a", "X=5; cd /tmp"))
 	require.NoError(t, first.Pause(t.Context(), "b"))
 	require.NoError(t, first.Close())
 
@@ -62,7 +62,7 @@ func TestAnotherProcessLater(t *testing.T) {
 	got, err := second.GetByKey(t.Context(), a.SessionKey)
 	require.NoError(t, err)
 	require.Equal(t, a, got)
-	require.Equal(t, "5 /tmp secret\n", says(t, second, "a", `echo $X $PWD $TOKEN`))
+	require.Equal(t, "5 /tmp secret\n", execute(t, second, "a", `echo $X $PWD $TOKEN`))
 	box, err := second.Open(t.Context(), "a")
 	require.NoError(t, err)
 	session, err := box.Open(t.Context())
@@ -71,17 +71,17 @@ func TestAnotherProcessLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", r.Output, "the environment is that of later sessions, too")
 	require.NoError(t, second.Resume(t.Context(), "b"))
-	require.Equal(t, "b\n", says(t, second, "b", "echo b"))
+	require.Equal(t, "b\n", execute(t, second, "b", "echo b"))
 }
 
-// A box whose programs have ended is started again, with its files, and with another key.
+// TestEnded starts a box whose programs have ended. The box has its files, and another key.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
-	name := aName(t)
+	name := uniqueName(t)
 	s := open(t, name, nil, small("small", nil))
 	before := start(t, s, StartOptions{ID: "a", Owner: "me"})
-	says(t, s, "a", "echo kept >/tmp/file; X=5")
+	execute(t, s, "a", "echo kept >/tmp/file; X=5")
 	_, err := d.ContainerKill(t.Context(), "sandshell-"+name+"-a",
 		client.ContainerKillOptions{Signal: "KILL"})
 	require.NoError(t, err)
@@ -100,9 +100,9 @@ func TestEnded(t *testing.T) {
 	require.Equal(t, KeptFiles, after.Kept)
 	require.NotEqual(t, before.SessionKey, after.SessionKey)
 	require.Equal(t, before.Created, after.Created)
-	require.Equal(t, "kept\n-2\n", says(t, s, "a", "cat /tmp/file; echo $X-$NEW"))
+	require.Equal(t, "kept\n-2\n", execute(t, s, "a", "cat /tmp/file; echo $X-$NEW"))
 	_, err = s.GetByKey(t.Context(), before.SessionKey)
-	require.ErrorIs(t, err, ErrNotFound, "the old key is no key any more")
+	require.ErrorIs(t, err, ErrNotFound, "the old key is not valid")
 	got, err := s.GetByKey(t.Context(), after.SessionKey)
 	require.NoError(t, err)
 	require.Equal(t, "a", got.ID)
@@ -110,7 +110,7 @@ func TestEnded(t *testing.T) {
 
 func TestConflicts(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
+	name := uniqueName(t)
 	s := open(t, name, nil, small("small", func(s *Spec) {
 		s.MaxPerOwner = 2
 	}), small("other", nil))
@@ -133,13 +133,13 @@ func TestConflicts(t *testing.T) {
 	start(t, s, StartOptions{Owner: "me", Spec: "other"})
 	start(t, s, StartOptions{Owner: "you"})
 
-	// A container that is not the service's has the name.
+	// A container that is no box has the name of a box.
 	d := dockertest.Engine(t, dockertest.Busybox)
 	c, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
 		Name: "sandshell-" + name + "-taken",
 		Config: &container.Config{Image: dockertest.Busybox, Cmd: []string{"true"},
 			Labels: map[string]string{
-				// forged: it is no box
+				// forged labels
 				"sandshell-service.spec": "small", "sandshell-service.made": "12",
 				docker.ServiceLabel: name,
 			}},
@@ -159,43 +159,49 @@ func TestConflicts(t *testing.T) {
 
 func TestWrongInput(t *testing.T) {
 	t.Parallel()
-	s := open(t, aName(t), nil, small("small", nil))
+	s := open(t, uniqueName(t), nil, small("small", nil))
 	long := strings.Repeat("x", 129)
 	for _, c := range []struct {
 		field string
 		o     StartOptions
 	}{
-		{"ID", StartOptions{ID: "-a"}}, {"ID", StartOptions{ID: "a/b"}},
-		{"ID", StartOptions{ID: long}}, {"ID", StartOptions{ID: "é"}},
-		{"ID", StartOptions{ID: "a\n"}},
-		{"Owner", StartOptions{Owner: long}}, {"Owner", StartOptions{Owner: "a\x00"}},
-		{"Owner", StartOptions{Owner: "\xff"}},
-		{"Env", StartOptions{Env: []string{"A"}}}, {"Env", StartOptions{Env: []string{"=b"}}},
-		{"Env", StartOptions{Env: []string{"a b=c"}}},
-		{"Env", StartOptions{Env: []string{"A;reboot=c"}}},
-		{"Env", StartOptions{Env: []string{"A=\x00"}}},
+		{"StartOptions.ID", StartOptions{ID: "-a"}},
+		{"StartOptions.ID", StartOptions{ID: "a/b"}},
+		{"StartOptions.ID", StartOptions{ID: long}},
+		{"StartOptions.ID", StartOptions{ID: "é"}},
+		{"StartOptions.ID", StartOptions{ID: "a\n"}},
+		{"StartOptions.Owner", StartOptions{Owner: long}},
+		{"StartOptions.Owner", StartOptions{Owner: "a\x00"}},
+		{"StartOptions.Owner", StartOptions{Owner: "\xff"}},
+		{"StartOptions.Env", StartOptions{Env: []string{"A"}}},
+		{"StartOptions.Env", StartOptions{Env: []string{"=b"}}},
+		{"StartOptions.Env", StartOptions{Env: []string{"a b=c"}}},
+		{"StartOptions.Env", StartOptions{Env: []string{"A;reboot=c"}}},
+		{"StartOptions.Env", StartOptions{Env: []string{"A=\x00"}}},
 	} {
 		_, err := s.Start(t.Context(), c.o)
 		isInvalid(t, err, c.field)
+		require.ErrorContains(t, err, "service: "+c.field+": ")
 	}
 	_, err := s.Start(t.Context(), StartOptions{Spec: "none"})
 	require.ErrorIs(t, err, ErrNotFound)
+	require.EqualError(t, err, `look up spec "none": not found: there are: small`)
 	for _, q := range []Query{{Limit: -1}, {Limit: 101}} {
 		_, err := s.Search(t.Context(), q)
-		isInvalid(t, err, "Limit")
+		isInvalid(t, err, "Query.Limit")
 	}
 	for _, page := range []string{"x", "MTI", "!", "MTIgYSBi"} {
 		_, err := s.Search(t.Context(), Query{Page: page})
-		isInvalid(t, err, "Page")
+		isInvalid(t, err, "Query.Page")
 	}
 	_, err = s.Search(t.Context(), Query{Status: "RUN"})
-	isInvalid(t, err, "Status")
+	isInvalid(t, err, "Query.Status")
 	_, err = s.BatchGet(t.Context(), make([]string, 101))
 	isInvalid(t, err, "IDs")
 	_, err = s.GetByKey(t.Context(), "wrong")
 	require.ErrorIs(t, err, ErrNotFound)
 
-	// Unknown and malformed ids are of no box.
+	// No box has an unknown or malformed id.
 	for _, id := range []string{"unknown", "", "../x", "-a", long, ".*"} {
 		_, err := s.Get(t.Context(), id)
 		require.ErrorIs(t, err, ErrNotFound)
@@ -241,10 +247,10 @@ func isInvalid(t *testing.T, err error, field string) {
 	require.Equal(t, field, e.Field)
 }
 
-// A failed start leaves nothing: of a pool neither, nor when it is cancelled.
+// TestFailedStart checks that a start that fails or is cancelled leaves nothing.
 func TestFailedStart(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
+	name := uniqueName(t)
 	s := open(t, name, nil,
 		small("small", nil),
 		small("shell", func(s *Spec) { s.Config.Shell = []string{"no-such-shell"} }),
@@ -290,14 +296,15 @@ type brokenFS struct{}
 
 func (brokenFS) Open(string) (fs.File, error) { return nil, errBroken }
 
-// An engine that does not answer is an error, of everything, and nothing is deleted for it.
+// TestEngineFails checks that each method returns an error while the engine does not answer, and
+// that no box is deleted.
 func TestEngineFails(t *testing.T) {
 	t.Parallel()
-	name := aName(t)
-	cable := newCable(t)
-	s := open(t, name, func(o *Config) { o.Place = Docker(cable.docker) }, small("small", nil))
+	name := uniqueName(t)
+	link := newEngineLink(t)
+	s := open(t, name, func(o *Config) { o.Place = placeOn(link.docker) }, small("small", nil))
 	i := start(t, s, StartOptions{ID: "a"})
-	cable.cut()
+	link.cut()
 	ctx := t.Context()
 	for what, f := range map[string]func() error{
 		"Start":       func() error { _, err := s.Start(ctx, StartOptions{ID: "b"}); return err },
@@ -323,7 +330,7 @@ func TestEngineFails(t *testing.T) {
 			require.NotErrorIs(t, err, not, what)
 		}
 	}
-	cable.mend()
+	link.mend()
 	require.Equal(t, Running, status(t, s, "a"))
-	require.Equal(t, "here\n", says(t, s, "a", "echo here"))
+	require.Equal(t, "here\n", execute(t, s, "a", "echo here"))
 }

@@ -12,35 +12,38 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A Spec says how boxes of one kind are made, and what becomes of them.
+// A Spec says how boxes of one kind are made, and what becomes of them. The tags "spec" are the
+// keys of fields in the files of DirSpecs.
 type Spec struct {
-	// ID has at most 128 letters, digits and "_", ".", "-", "/" and ":". It begins with a letter or
+	// ID has at most 128 letters, digits, "_", ".", "-", "/" and ":". It begins with a letter or
 	// digit.
-	ID string
+	ID string `spec:"id"`
 	// Config is what each box is made of. Its Name, Keep and Docker must not be set: the service
 	// sets them.
-	Config sshbox.Config
+	Config sshbox.Config `spec:",inline"`
 	// Ports are the ports that the boxes serve on, for Info.URLs.
-	Ports []Port
+	Ports []Port `spec:"ports"`
 	// Health says how to find out whether a box serves. If it is nil, a box that runs is Running.
-	Health *Health
+	Health *Health `spec:"health"`
 	// Env is added to the environment of each box, as "NAME=value". It is not for secrets, because
 	// anyone who can ask the engine sees it (docker inspect): use StartOptions.Env.
-	Env []string
+	Env []string `spec:"env"`
 	// Lifecycle says when boxes are paused and deleted. Default: never.
-	Lifecycle Lifecycle
-	// Warm is how many boxes each process of the service keeps ready for Start. Default: none.
-	Warm int
+	Lifecycle Lifecycle `spec:"lifecycle"`
+	// Warm is how many boxes each process of the service keeps ready for Start. If such a box
+	// cannot be made, for example because there is no such image, the Logger of the service's
+	// Config tells why. Default: none.
+	Warm int `spec:"warm"`
 	// MaxPerOwner is how many boxes of this spec an owner may have. 0 means any number.
-	MaxPerOwner int
+	MaxPerOwner int `spec:"max_per_owner"`
 }
 
 // A Port is a port that a box serves on.
 type Port struct {
 	// Name has at most 30 letters, digits and "_", and begins with a letter or digit. It becomes
 	// part of host names, so names that differ only in case are the same.
-	Name string
-	Port int
+	Name string `spec:"name"`
+	Port int    `spec:"port"`
 }
 
 // A Health says how to ask a box whether it serves. The service sends an HTTP GET through Dial. The
@@ -50,22 +53,26 @@ type Port struct {
 // Only the process that is connected to the box (by Start, Open or WaitRunning) asks. For other
 // processes a box that runs is Running, because to ask they would have to take the box over.
 type Health struct {
-	Port int
-	Path string // default "/"
+	Port int    `spec:"port"` // in the box
+	Path string `spec:"path"` // default: "/"
 }
 
 // A Lifecycle says when boxes are paused and deleted. The zero value of a field switches it off.
 type Lifecycle struct {
 	// Idle is after how long without a command, job, connection or request (see Service.Used) a box
 	// is paused.
-	Idle time.Duration
+	Idle time.Duration `spec:"idle"`
 	// Session is how long after its start or its last Resume a box is paused.
-	Session time.Duration
+	Session time.Duration `spec:"session"`
+	// Wake resumes a paused box when somebody uses it: by Open, or by a request to the Proxy. A
+	// request to the Proxy does not start a box again whose programs have ended: what answers it
+	// has ended too, and its session key no longer counts.
+	Wake bool `spec:"wake"`
 	// Keep is after how long without running a box is deleted.
-	Keep time.Duration
+	Keep time.Duration `spec:"keep"`
 	// MaxRunning is how many boxes of the spec may run. If more do, the service pauses the least
 	// recently used.
-	MaxRunning int
+	MaxRunning int `spec:"max_running"`
 }
 
 // DefaultLifecycle pauses a box that is idle for 20 minutes or has run for 12 hours, and deletes a
@@ -95,10 +102,11 @@ var (
 	validPort   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_]{0,29}$`)
 )
 
-// Check returns an *InvalidError that names what is wrong with the spec, or nil.
+// Check returns an *InvalidError that names what is wrong with the spec, or nil. It does not ask
+// the engine, so it does not know whether the image exists.
 func (s *Spec) Check() error {
 	if s == nil {
-		return invalid("Spec", "it is nil")
+		return invalid("Spec", "it is nil: give a *Spec")
 	}
 	if !validSpecID.MatchString(s.ID) {
 		return invalid("Spec.ID", "%q: write at most 128 letters, digits, \"_\", \".\", "+
@@ -111,7 +119,7 @@ func (s *Spec) Check() error {
 			return invalid("Spec.Ports", "the name %q: write at most 30 letters, digits and "+
 				"\"_\", a letter or digit first", p.Name)
 		case names[strings.ToLower(p.Name)]:
-			return invalid("Spec.Ports", "the name %q is there twice", p.Name)
+			return invalid("Spec.Ports", "the name %q occurs twice: give each port its own", p.Name)
 		case p.Port < 1 || p.Port > 65535:
 			return invalid("Spec.Ports", "%s has the port %d: give one from 1 to 65535", p.Name,
 				p.Port)
@@ -126,17 +134,22 @@ func (s *Spec) Check() error {
 	if s.Config.Name != "" || s.Config.Keep || s.Config.Docker != nil {
 		return invalid("Spec.Config", "the service sets Name, Keep and Docker: leave them out")
 	}
-	if err := environ.Check(s.Env); err != nil {
+	if err := s.Config.Check(); err != nil {
+		field, reason, _ := strings.Cut(err.Error(), ": ")
+		return invalid("Spec."+field, "%s", reason)
+	}
+	if err := environ.Check("entry", s.Env); err != nil {
 		return invalid("Spec.Env", "%v", err)
 	}
 	l := s.Lifecycle
 	if l.Idle < 0 || l.Session < 0 || l.Keep < 0 || l.MaxRunning < 0 {
-		return invalid("Spec.Lifecycle", "%+v: no field may be negative; 0 switches a field off",
-			l)
+		return invalid("Spec.Lifecycle", "%+v: no field may be negative: 0 switches a field off", l)
 	}
-	if s.Warm < 0 || s.MaxPerOwner < 0 {
-		return invalid("Spec", "Warm is %d and MaxPerOwner %d: neither may be negative", s.Warm,
-			s.MaxPerOwner)
+	if s.Warm < 0 {
+		return invalid("Spec.Warm", "%d is negative: 0 means none", s.Warm)
+	}
+	if s.MaxPerOwner < 0 {
+		return invalid("Spec.MaxPerOwner", "%d is negative: 0 means any number", s.MaxPerOwner)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 // MemorySpecs is a store of specs in memory.
 type MemorySpecs struct {
-	mu    sync.Mutex
-	specs []*Spec // by ID
-	first string  // the default's ID
+	mu        sync.Mutex
+	specs     []*Spec // by ID
+	defaultID string  // empty if there is no default
 }
 
 var _ Specs = (*MemorySpecs)(nil)
@@ -23,22 +23,25 @@ func NewSpecs(specs ...*Spec) (*MemorySpecs, error) {
 	m := &MemorySpecs{}
 	for i, spec := range specs {
 		if spec == nil {
-			return nil, fmt.Errorf("service: %w", invalid("Spec", "number %d is nil", i+1))
+			return nil, fmt.Errorf("service: %w", invalid("Spec",
+				"number %d is nil: give a *Spec", i+1))
 		}
 		if _, there := m.findLocked(spec.ID); there {
-			return nil, fmt.Errorf("service: %w", invalid("Spec.ID", "%q is there twice", spec.ID))
+			return nil, fmt.Errorf("service: %w", invalid("Spec.ID",
+				"%q occurs twice: give each spec its own", spec.ID))
 		}
 		if err := m.Set(spec); err != nil {
 			return nil, fmt.Errorf("service: %w", err)
 		}
 	}
 	if len(specs) > 0 {
-		m.first = specs[0].ID
+		m.defaultID = specs[0].ID
 	}
 	return m, nil
 }
 
-// findLocked returns the index of a spec in m.specs, or where it would be, and whether it is there.
+// findLocked returns the index of a spec in m.specs and whether m has it. If m does not have it, it
+// is where the spec would be.
 func (m *MemorySpecs) findLocked(id string) (int, bool) {
 	return slices.BinarySearchFunc(m.specs, id, func(s *Spec, id string) int {
 		return strings.Compare(s.ID, id)
@@ -54,7 +57,7 @@ func (m *MemorySpecs) Set(spec *Spec) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, there := m.findLocked(spec.ID)
-	specs := slices.Clone(m.specs) // a Search may have the old ones
+	specs := slices.Clone(m.specs) // a Search may have returned a part of m.specs
 	if there {
 		specs[i] = spec
 	} else {
@@ -107,7 +110,7 @@ func (m *MemorySpecs) BatchGet(ctx context.Context, ids []string) ([]*Spec, erro
 	return specs, nil
 }
 
-// Search implements Specs. The name of a page is the last ID of the page before it.
+// Search implements Specs. A page is named by the last ID of the page before it.
 func (m *MemorySpecs) Search(_ context.Context, page string, limit int) ([]*Spec, string, error) {
 	if limit == 0 {
 		limit = maxBatch
@@ -135,7 +138,7 @@ func (m *MemorySpecs) Search(_ context.Context, page string, limit int) ([]*Spec
 // Default implements Specs.
 func (m *MemorySpecs) Default(ctx context.Context) (*Spec, error) {
 	m.mu.Lock()
-	first := m.first
+	first := m.defaultID
 	m.mu.Unlock()
 	if first == "" {
 		return nil, fmt.Errorf("default spec: %w", ErrNotFound)
@@ -151,6 +154,6 @@ func (m *MemorySpecs) SetDefault(id string) error {
 	if _, there := m.findLocked(id); id != "" && !there {
 		return fmt.Errorf("spec %q: %w", id, ErrNotFound)
 	}
-	m.first = id
+	m.defaultID = id
 	return nil
 }

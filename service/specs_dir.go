@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/specfile"
-	"github.com/sandshell/sandshell/sshbox"
 )
 
-// DirSpecs is a store of specs in a directory. Each file NAME.yaml or NAME.yml is the spec NAME, or
-// of the id that the file gives. The default is the spec of default.yaml or of a file that says so,
-// else the first by ID. File says what a file holds.
+// DirSpecs is a store of specs in a directory. Each file NAME.yaml, NAME.yml, NAME.json or
+// NAME.toml holds a spec, whose ID is NAME unless the file has an id. The default is the spec of a
+// file default.yaml and so on, or of one that has "default: true", else the first by ID.
+//
+// The keys of a file are those of Spec, and on the same level those of sshbox.Config: the tags
+// "spec" there name them. A key that there is not is an error. Sizes are in bytes, or written as
+// "256m" or "2g". Durations are written as "20m" or "12h".
 //
 // Each call reads the files that have changed. If a file cannot be read or is wrong, its last good
 // spec stays in force. OpenSpecs and Check return what is wrong.
@@ -35,78 +38,27 @@ type DirSpecs struct {
 var _ Specs = (*DirSpecs)(nil)
 
 type specFile struct {
-	modified time.Time
-	size     int64
-	spec     *Spec // the last good one; nil: none
-	first    bool  // the spec is the default
-	text     []byte
-	err      error
+	modified  time.Time
+	size      int64
+	spec      *Spec // the last good one; nil if there was none
+	isDefault bool  // the spec is the default
+	text      []byte
+	err       error
 }
 
-// A File is what a file of DirSpecs holds. Names are in lower case with "_"; an unknown name is an
-// error. Sizes are in bytes, or written as "256m" or "2g"; durations are written as "20m" or "12h".
-type File struct {
-	ID      string `yaml:"id"`
-	Default bool   `yaml:"default"` // it is the default
-
-	Image           string   `yaml:"image"`
-	Platform        string   `yaml:"platform"`
-	Entrypoint      bool     `yaml:"entrypoint"`
-	User            string   `yaml:"user"`
-	Dir             string   `yaml:"dir"`
-	Env             []string `yaml:"env"` // Spec.Env
-	Shell           []string `yaml:"shell"`
-	ReadOnlyRoot    bool     `yaml:"read_only_root"`
-	Network         string   `yaml:"network"`
-	Publish         []int    `yaml:"publish"`
-	ExtraHosts      []string `yaml:"extra_hosts"`
-	DNS             []string `yaml:"dns"`
-	Hostname        string   `yaml:"hostname"`
-	Memory          int64    `yaml:"memory,size"` // bytes, or as "256m" or "2g"
-	CPUs            float64  `yaml:"cpus"`
-	PIDs            int64    `yaml:"pids"`
-	ShmSize         int64    `yaml:"shm_size,size"` // likewise
-	GPUs            int      `yaml:"gpus"`
-	CapAdd          []string `yaml:"cap_add"`
-	CapDrop         []string `yaml:"cap_drop"`
-	AllowPrivileges bool     `yaml:"allow_new_privileges"`
-	SecurityOpt     []string `yaml:"security_opt"`
-	Runtime         string   `yaml:"runtime"`
-	Mounts          []struct {
-		Type     string `yaml:"type"`
-		Source   string `yaml:"source"`
-		Target   string `yaml:"target"`
-		ReadOnly bool   `yaml:"read_only"`
-		Size     int64  `yaml:"size,size"`
-	} `yaml:"mounts"`
-	Labels       map[string]string `yaml:"labels"`
-	StartTimeout time.Duration     `yaml:"start_timeout"`
-
-	Ports []struct {
-		Name string `yaml:"name"`
-		Port int    `yaml:"port"`
-	} `yaml:"ports"`
-	Health *struct {
-		Port int    `yaml:"port"`
-		Path string `yaml:"path"`
-	} `yaml:"health"`
-	Lifecycle struct {
-		Idle       time.Duration `yaml:"idle"`
-		Session    time.Duration `yaml:"session"`
-		Keep       time.Duration `yaml:"keep"`
-		MaxRunning int           `yaml:"max_running"`
-	} `yaml:"lifecycle"`
-	Warm        int `yaml:"warm"`
-	MaxPerOwner int `yaml:"max_per_owner"`
+// A dirFile is what a file of DirSpecs holds.
+type dirFile struct {
+	Spec    `spec:",inline"`
+	Default bool `spec:"default"` // this spec is the default
 }
 
-// OpenSpecs reads the specs of a directory. It is an error if there is none, or if any file is
-// wrong. The error joins an *InvalidError for each wrong file.
+// OpenSpecs reads the specs of a directory. The error joins an *InvalidError for each wrong file.
+// It is an *InvalidError too if there is no file. Beside an error, the DirSpecs has the good specs.
 func OpenSpecs(dir string) (*DirSpecs, error) {
 	d := &DirSpecs{dir: dir, files: map[string]*specFile{}, specs: &MemorySpecs{}}
 	err := d.Check()
 	if err == nil && len(d.files) == 0 {
-		err = invalid(dir, "there is no file NAME.yaml in it")
+		err = invalid(dir, "it has no file NAME.yaml: write one for each spec")
 	}
 	if err != nil {
 		err = fmt.Errorf("service: %w", err)
@@ -141,7 +93,7 @@ func (d *DirSpecs) read() (*MemorySpecs, error) {
 	changed := false
 	for _, e := range entries {
 		ext := filepath.Ext(e.Name())
-		if e.IsDir() || ext != ".yaml" && ext != ".yml" {
+		if e.IsDir() || !slices.Contains(specExtensions, ext) {
 			continue
 		}
 		info, err := os.Stat(filepath.Join(d.dir, e.Name()))
@@ -175,10 +127,13 @@ func (d *DirSpecs) read() (*MemorySpecs, error) {
 	return d.specs, nil
 }
 
-// clockStep is how long a file's time may stay the same though the file changes.
+// specExtensions are the ends of the names of files with specs.
+var specExtensions = []string{".yaml", ".yml", ".json", ".toml"}
+
+// clockStep is how long a file's modification time may stay the same while the file changes.
 const clockStep = 2 * time.Second
 
-// read reads the file, and reports whether it is another than before.
+// read reads the file, and reports whether the spec has changed.
 func (f *specFile) read(dir, name string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err == nil && f.text != nil && bytes.Equal(text, f.text) {
@@ -200,11 +155,11 @@ func (f *specFile) read(dir, name string) bool {
 		f.err = &InvalidError{Field: field, Reason: err.Error()}
 		return false
 	}
-	f.spec, f.first = spec, first
+	f.spec, f.isDefault = spec, first
 	return true
 }
 
-// gather makes one store of the files' specs.
+// gather makes d.specs from the specs of all files.
 func (d *DirSpecs) gather() {
 	specs := &MemorySpecs{}
 	first := "" // the file of the default
@@ -214,62 +169,46 @@ func (d *DirSpecs) gather() {
 			continue
 		}
 		if _, there := specs.findLocked(f.spec.ID); there {
-			f.err = invalid(filepath.Join(d.dir, name)+": id", "%q is the id in another file, too",
-				f.spec.ID)
-			f.text = nil // it is read again, though it does not change: the other may
+			f.err = invalid(filepath.Join(d.dir, name)+": id",
+				"another file has the id %q: give each file its own", f.spec.ID)
+			f.text = nil // so that this file is read again: the other one may change
 			continue
 		}
 		if err := specs.Set(f.spec); err != nil {
 			f.err = err
 		}
 		switch {
-		case !f.first:
-		case specs.first == "":
-			specs.first, first = f.spec.ID, name
+		case !f.isDefault:
+		case specs.defaultID == "":
+			specs.defaultID, first = f.spec.ID, name
 		default:
 			f.err = invalid(filepath.Join(d.dir, name)+": default",
-				"%s is the default, too: there can be one", first)
+				"%s is the default too: leave it to one file", first)
 			f.text = nil
 		}
 	}
-	if specs.first == "" && len(specs.specs) > 0 {
-		specs.first = specs.specs[0].ID
+	if specs.defaultID == "" && len(specs.specs) > 0 {
+		specs.defaultID = specs.specs[0].ID
 	}
 	d.specs = specs
 }
 
-// parseSpec parses the file of that name.
+// parseSpec parses the text of a file.
 func parseSpec(name string, text []byte) (spec *Spec, isDefault bool, err error) {
-	var f File
-	if err := specfile.Decode(text, &f); err != nil {
+	f := dirFile{}
+	format := specfile.YAML
+	switch filepath.Ext(name) {
+	case ".json":
+		format = specfile.JSON
+	case ".toml":
+		format = specfile.TOML
+	}
+	if err := format.Decode(text, &f); err != nil {
 		return nil, false, err
 	}
-	spec = &Spec{ID: f.ID, Env: f.Env, Warm: f.Warm, MaxPerOwner: f.MaxPerOwner,
-		Lifecycle: Lifecycle(f.Lifecycle), Config: sshbox.Config{
-			Image: f.Image, Platform: f.Platform, Entrypoint: f.Entrypoint, User: f.User,
-			Dir:   f.Dir,
-			Shell: f.Shell, ReadOnlyRoot: f.ReadOnlyRoot,
-			Network: f.Network, Publish: f.Publish, ExtraHosts: f.ExtraHosts, DNS: f.DNS,
-			Hostname: f.Hostname, Memory: f.Memory, CPUs: f.CPUs, PIDs: f.PIDs, ShmSize: f.ShmSize,
-			GPUs: f.GPUs, CapAdd: f.CapAdd, CapDrop: f.CapDrop,
-			AllowNewPrivileges: f.AllowPrivileges,
-			SecurityOpt:        f.SecurityOpt, Runtime: f.Runtime,
-			Labels: f.Labels, StartTimeout: f.StartTimeout,
-		}}
+	spec = &f.Spec
 	if spec.ID == "" {
 		spec.ID = strings.TrimSuffix(name, filepath.Ext(name))
-	}
-	for _, m := range f.Mounts {
-		spec.Config.Mounts = append(spec.Config.Mounts, sshbox.Mount{
-			Type: sshbox.MountType(m.Type), Source: m.Source, Target: m.Target,
-			ReadOnly: m.ReadOnly, Size: m.Size,
-		})
-	}
-	for _, p := range f.Ports {
-		spec.Ports = append(spec.Ports, Port(p))
-	}
-	if f.Health != nil {
-		spec.Health = &Health{Port: f.Health.Port, Path: f.Health.Path}
 	}
 	return spec, f.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default",
 		spec.Check()

@@ -28,10 +28,13 @@ func TestSpecCheck(t *testing.T) {
 		{"Spec.Health", func(s *Spec) { s.Health = &Health{Port: 1, Path: "x"} }},
 		{"Spec.Config", func(s *Spec) { s.Config.Name = "x" }},
 		{"Spec.Config", func(s *Spec) { s.Config.Keep = true }},
+		{"Spec.Config.Dir", func(s *Spec) { s.Config.Dir = "rel" }},
+		{"Spec.Config.Memory", func(s *Spec) { s.Config.Memory, s.Warm = -4, 1 }},
+		{"Spec.Config.Env[0]", func(s *Spec) { s.Config.Env = []string{"x"} }},
 		{"Spec.Env", func(s *Spec) { s.Env = []string{"x"} }},
 		{"Spec.Lifecycle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
-		{"Spec", func(s *Spec) { s.Warm = -1 }},
-		{"Spec", func(s *Spec) { s.MaxPerOwner = -1 }},
+		{"Spec.Warm", func(s *Spec) { s.Warm = -1 }},
+		{"Spec.MaxPerOwner", func(s *Spec) { s.MaxPerOwner = -1 }},
 	} {
 		s := small("a", c.change)
 		isInvalid(t, s.Check(), c.field)
@@ -39,7 +42,7 @@ func TestSpecCheck(t *testing.T) {
 		isInvalid(t, err, c.field)
 	}
 	_, err := NewSpecs(nil)
-	require.EqualError(t, err, "service: Spec: number 1 is nil")
+	require.EqualError(t, err, "service: Spec: number 1 is nil: give a *Spec")
 	_, err = NewSpecs(small("a", nil), small("a", nil))
 	isInvalid(t, err, "Spec.ID")
 }
@@ -106,7 +109,7 @@ env: [A=1, "B=two words"]
 ports:
   - {name: web, port: 8000}
 health: {port: 8000, path: /ready}
-lifecycle: {idle: 20m, session: 12h, keep: 240h, max_running: 5}
+lifecycle: {idle: 20m, session: 12h, wake: true, keep: 240h, max_running: 5}
 warm: 2
 max_per_owner: 3
 `)
@@ -119,7 +122,8 @@ max_per_owner: 3
 	require.Equal(t, &Spec{
 		ID: "python", Env: []string{"A=1", "B=two words"}, Ports: []Port{{"web", 8000}},
 		Health: &Health{8000, "/ready"}, Warm: 2, MaxPerOwner: 3,
-		Lifecycle: Lifecycle{20 * time.Minute, 12 * time.Hour, 240 * time.Hour, 5},
+		Lifecycle: Lifecycle{Idle: 20 * time.Minute, Session: 12 * time.Hour, Wake: true,
+			Keep: 240 * time.Hour, MaxRunning: 5},
 		Config: sshbox.Config{
 			Image: "sandshell-test", Network: "none", Memory: 1 << 30, CPUs: 1.5,
 			Mounts: []sshbox.Mount{{Type: sshbox.Tmpfs, Target: "/cache", Size: 1 << 20}},
@@ -132,7 +136,7 @@ max_per_owner: 3
 	require.NoError(t, err)
 	require.Same(t, got, again, "what has not changed is the same spec")
 
-	// A file that changes is read again; one that is wrong leaves the last good one in force.
+	// A file that changes is read again. If it is wrong, the last good spec stays in force.
 	write("python.yaml", "image: new\n")
 	got, err = specs.Get(t.Context(), "python")
 	require.NoError(t, err)
@@ -146,8 +150,8 @@ max_per_owner: 3
 		{"image: x\n---\nimage: y\n", "more than one document"},
 		{"ports: [{name: a-b, port: 1}]", "letters, digits"},
 		{"warm: -1", "negative"},
-		{"id: some/other:1\nimage: x\n", "in another file"},
-		{"default: true\nimage: x\n", "other.yml is the default, too"},
+		{"id: some/other:1\nimage: x\n", "another file has the id"},
+		{"default: true\nimage: x\n", "other.yml is the default too"},
 	} {
 		text, want := wrong[0], wrong[1]
 		write("python.yaml", text)
@@ -157,7 +161,7 @@ max_per_owner: 3
 		require.ErrorContains(t, err, filepath.Join(dir, "python.yaml"))
 		_, opening := OpenSpecs(dir)
 		require.ErrorIs(t, opening, ErrInvalid)
-		if want != "in another file" && !strings.Contains(want, "too") {
+		if want != "another file has the id" && !strings.Contains(want, "too") {
 			got, err = specs.Get(t.Context(), "python")
 			require.NoError(t, err)
 			require.Equal(t, "new", got.Config.Image)
@@ -182,7 +186,7 @@ max_per_owner: 3
 		"without specs")
 }
 
-// A Request has what a Place needs of its spec.
+// TestRequest checks what a Request has of its spec.
 func TestRequest(t *testing.T) {
 	spec := &Spec{ID: "s", Env: []string{"B=2"}, Config: sshbox.Config{Env: []string{"A=1"}},
 		Lifecycle: Lifecycle{Keep: time.Hour}}

@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestSuspend checks that a suspended box comes back with its shell and its programs, if the
+// runtime makes checkpoints. If it makes none, the error says so, and the box runs on.
+//
 // SANDSHELL_TEST_CHECKPOINT names an engine that was started with --experimental and has the image
-// sandshell-busybox, and SANDSHELL_TEST_CHECKPOINT_RUNTIME a runtime there. A suspended box comes
-// back with its shell and its programs if the runtime makes checkpoints; if it does not, Suspend
-// says so, and the box runs on.
+// sandshell-busybox. SANDSHELL_TEST_CHECKPOINT_RUNTIME names a runtime of that engine.
 func TestSuspend(t *testing.T) {
 	host := os.Getenv("SANDSHELL_TEST_CHECKPOINT")
 	if host == "" {
@@ -23,16 +24,16 @@ func TestSuspend(t *testing.T) {
 	d, err := client.New(client.WithHost(host))
 	require.NoError(t, err)
 	defer d.Close()
-	s := open(t, "suspend", func(o *Config) { o.Place = Docker(d) }, small("small", func(s *Spec) {
+	s := open(t, "suspend", func(o *Config) { o.Place = placeOn(d) }, small("small", func(s *Spec) {
 		s.Config.Runtime = os.Getenv("SANDSHELL_TEST_CHECKPOINT_RUNTIME")
 	}))
 	defer s.Delete(context.Background(), "a")
 	key := start(t, s, StartOptions{ID: "a", Env: []string{"TOKEN=secret"}}).SessionKey
-	says(t, s, "a", "X=5; cd /tmp; sleep 1000 &")
+	execute(t, s, "a", "X=5; cd /tmp; sleep 1000 &")
 	err = s.Suspend(t.Context(), "a")
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Log(err)
-		require.Equal(t, "5 /tmp\n", says(t, s, "a", "echo $X $PWD"))
+		require.Equal(t, "5 /tmp\n", execute(t, s, "a", "echo $X $PWD"))
 		return
 	}
 	require.NoError(t, err)
@@ -41,7 +42,7 @@ func TestSuspend(t *testing.T) {
 	require.Equal(t, Paused, i.Status)
 	require.Contains(t, i.Detail, "suspended")
 	require.NoError(t, s.Resume(t.Context(), "a"))
-	require.Equal(t, "5 /tmp secret\n", says(t, s, "a", "kill -0 $! && echo $X $PWD $TOKEN"))
+	require.Equal(t, "5 /tmp secret\n", execute(t, s, "a", "kill -0 $! && echo $X $PWD $TOKEN"))
 	i, err = s.Get(t.Context(), "a")
 	require.NoError(t, err)
 	require.Equal(t, KeptAll, i.Kept)

@@ -14,11 +14,13 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// ToolBoxes makes boxes for a pytool.Runner, as its Config.New. There is one for each pytool.Needs
-// of an owner; the Needs' Image is the ID of a spec, "" the default's. An id that is made of the
-// Needs names it: other Needs have another box, and those that were used before find their box
-// again, with what calls have left there, also after a restart of the program. The Runner's Close
-// leaves the boxes; the spec's Lifecycle pauses and deletes them. A call resumes its box.
+// ToolBoxes returns a function that makes boxes for a pytool.Runner; see pytool.Config.New. Each
+// pytool.Needs of an owner has one box. Needs.Image is the ID of the box's spec. If it is "", the
+// spec is the default.
+//
+// The box's id is a hash of the owner and the Needs. So the same Needs find their box again, with
+// what earlier calls have left there, also after a restart of the program. A call resumes its box.
+// The Runner's Close leaves the boxes. The spec's Lifecycle pauses and deletes them.
 func (s *Service) ToolBoxes(owner string) func(ctx context.Context,
 	n pytool.Needs) (sandbox.Sandbox, error) {
 	return func(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
@@ -36,17 +38,17 @@ func (s *Service) ToolBoxes(owner string) func(ctx context.Context,
 	}
 }
 
-// A toolBox is a box that is there again for each Run, whatever has become of it since.
+// A toolBox is a box that Run resumes or makes again, if it does not run.
 type toolBox struct {
-	shared  // the connection at the beginning
+	shared  // the first connection
 	service *Service
 	start   StartOptions
 
-	mu  sync.Mutex
-	now place.Attached // the connection that has the plugin
+	mu       sync.Mutex
+	prepared place.Attached // the connection that has the plugin
 }
 
-// open starts or resumes the box, and sees to it that it has the plugin.
+// open starts or resumes the box, and installs pytool's plugin on a new connection.
 func (t *toolBox) open(ctx context.Context) (place.Attached, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,13 +63,13 @@ func (t *toolBox) open(ctx context.Context) (place.Attached, error) {
 	if t.shared.Attached == nil {
 		t.shared = box
 	}
-	if t.now != box.Attached {
+	if t.prepared != box.Attached {
 		if err := box.InitPlugins(ctx, pytool.Plugin()); err != nil {
 			return nil, fmt.Errorf("open box %q: %w", t.start.ID, err)
 		}
-		t.now = box.Attached
+		t.prepared = box.Attached
 	}
-	return t.now, nil
+	return t.prepared, nil
 }
 
 // Run implements sandbox.Sandbox.

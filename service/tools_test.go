@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each Config has a box; it is found again with what calls have left there, whether it is paused,
-// has ended, or the program was started anew.
+// TestToolBoxes checks that each pytool.Needs has a box, and that calls find the same box again
+// when it was paused, when its programs have ended, and when the service was restarted.
 func TestToolBoxes(t *testing.T) {
 	testenv.NeedsAll(t, "it makes boxes with Python; pytool's TestRunner and TestLife have the "+
 		"halves of it")
 	d := dockertest.Engine(t, dockertest.Image, dockertest.Busybox)
-	name := aName(t)
+	name := uniqueName(t)
 	spec := &Spec{ID: "python", Config: sshbox.Config{Image: dockertest.Image, Network: "none"}}
 	count := func(r *pytool.Runner, env ...string) string {
 		t.Helper()

@@ -19,9 +19,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// shellImage has a static /bin/sh with its builtins, and no other file.
+// shellImage is an image whose only file is a static /bin/sh with builtins.
 const shellImage = "sandshell-shell:latest"
 
+// TestAnyImage uses a box of each image, as root and as users with fewer rights.
 func TestAnyImage(t *testing.T) {
 	settings := map[string]func(*Config){
 		"root":            func(c *Config) { c.User = "0" },
@@ -34,7 +35,7 @@ func TestAnyImage(t *testing.T) {
 				"none"
 		},
 	}
-	network := bridged(t)
+	network := newNetwork(t)
 	for _, image := range []string{testImage, bareImage, shellImage} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(image, "sandshell-"), ":")
 		t.Run(name, func(t *testing.T) {
@@ -43,11 +44,11 @@ func TestAnyImage(t *testing.T) {
 					t.Parallel()
 					if setting != "all" {
 						testenv.NeedsAll(t, "a user with all restrictions at once runs every "+
-							"day, and the suite as root in one image")
+							"day, and so does the suite as root in one image")
 					}
 					c := Config{Image: image, Network: network}
 					settings[setting](&c)
-					anyImage(t, c)
+					exerciseBox(t, c)
 				})
 			}
 		})
@@ -55,8 +56,8 @@ func TestAnyImage(t *testing.T) {
 	}
 }
 
-// bridged makes a network of the test's own.
-func bridged(t *testing.T) string {
+// newNetwork makes a network, which it removes when the test ends.
+func newNetwork(t *testing.T) string {
 	t.Helper()
 	d, name := testEngine(t), fmt.Sprintf("sandshell-test-%d", os.Getpid())
 	r, err := d.NetworkCreate(t.Context(), name, client.NetworkCreateOptions{})
@@ -68,37 +69,38 @@ func bridged(t *testing.T) string {
 	return name
 }
 
-const remembered = `X=kept; f() { echo "f $X"; }`
+// setState is a command that sets state of the shell: a variable and a function.
+const setState = `X=kept; f() { echo "f $X"; }`
 
-// anyImage does with a box of that configuration what boxes are for.
-func anyImage(t *testing.T, c Config) {
+// exerciseBox makes a box, and uses each of its features once.
+func exerciseBox(t *testing.T, c Config) {
 	box := newBox(t, c)
-	id := runs(t, box,
+	id := script(t, box,
 		`while read -r name id rest; do case $name in Uid: | Gid:) echo $id ;; esac; done </proc/self/status`)
 	if want := map[bool]string{true: "12345\n54321\n",
 		false: "0\n0\n"}[c.User == "12345:54321"]; id != want {
-		t.Errorf("the user and the group are %q, want %q", id, want)
+		t.Errorf("uid and gid are %q, want %q", id, want)
 	}
-	does(t, box, "cd /proc; "+remembered, 0, "")
-	does(t, box, `f; echo "$PWD"`, 0, "f kept\n/proc\n")
-	does(t, box, "(exit 7)", 7, "")
+	expect(t, box, "cd /proc; "+setState, 0, "")
+	expect(t, box, `f; echo "$PWD"`, 0, "f kept\n/proc\n")
+	expect(t, box, "(exit 7)", 7, "")
 	if r, err := box.Execute(t.Context(), "/bin/sh -c 'kill -9 $$'"); err != nil ||
 		r.ExitCode != 137 {
-		t.Errorf("killed: %+v, %v", r, err)
+		t.Errorf("a command that is killed: %+v, %v", r, err)
 	}
 	if r, err := box.Execute(t.Context(), "no-such-program"); err != nil || r.ExitCode != 127 {
-		t.Errorf("no such program: %+v, %v", r, err)
+		t.Errorf("a program that does not exist: %+v, %v", r, err)
 	}
-	asks(t, box)
-	runaways(t, box)
-	job(t, box)
+	answerQuestion(t, box)
+	killRunaways(t, box)
+	runJob(t, box)
 	second, err := box.Open(t.Context())
 	noError(t, err)
-	does(t, second, `echo "${X:-none}"; X=second`, 0, "none\n")
-	does(t, box, `echo "$X"`, 0, "kept\n")
-	onlySessions(t, box, 2)
+	expect(t, second, `echo "${X:-none}"; X=second`, 0, "none\n")
+	expect(t, box, `echo "$X"`, 0, "kept\n")
+	wantSessions(t, box, 2)
 	noError(t, second.Close())
-	onlySessions(t, box, 1)
+	wantSessions(t, box, 1)
 
 	var out, errs bytes.Buffer
 	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: []string{"sh", "-c",
@@ -107,17 +109,17 @@ func anyImage(t *testing.T, c Config) {
 	if code != 3 || err != nil || out.String() != "out in\n" || errs.String() != "err\n" {
 		t.Errorf("Run: %d, %v, %q, %q", code, err, out.String(), errs.String())
 	}
-	dir := writable(t, box, c)
-	copies(t, box, dir)
-	dials(t, box, dir)
-	does(t, box, "f", 0, "f kept\n")
+	dir := writableDir(t, box, c)
+	copyTree(t, box, dir)
+	dialServer(t, box, dir)
+	expect(t, box, "f", 0, "f kept\n")
 
 	noError(t, box.Close())
-	wentAway(t, box)
+	wantRemoved(t, box)
 }
 
-// asks answers a program that waits for input.
-func asks(t *testing.T, box sandbox.Sandbox) {
+// answerQuestion answers a command that waits for a line.
+func answerQuestion(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	r, err := box.Execute(t.Context(), `read -r name; echo "hello $name"`,
 		sandbox.Timeout(30*time.Second))
@@ -126,17 +128,17 @@ func asks(t *testing.T, box sandbox.Sandbox) {
 	}
 	r, err = box.Input(t.Context(), "ann\n")
 	if err != nil || r.State != sandbox.Exited || !strings.HasSuffix(r.Output, "hello ann\n") {
-		t.Errorf("the answer: %+v, %v", r, err)
+		t.Errorf("after the answer: %+v, %v", r, err)
 	}
 }
 
-// runaways are killed at their Timeout.
-func runaways(t *testing.T, box sandbox.Sandbox) {
+// killRunaways executes commands that do not end, which are killed at their Timeout.
+func killRunaways(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	for _, command := range []string{
 		"echo begun; while :; do :; done",
-		// A tree, of which one does not listen. (The session's own shell is not to be in wait:
-		// busybox's ash does not survive its interruption.)
+		// One process of this tree ignores signals. The session's own shell must not be in wait:
+		// an interruption there ends busybox's ash.
 		`/bin/sh -c '(trap "" INT TERM HUP; while :; do :; done) & /bin/sh -c "while :; do :; done" & echo begun; wait'`,
 	} {
 		r, err := box.Execute(t.Context(), command, sandbox.Until(regexp.MustCompile("begun\n")))
@@ -147,44 +149,44 @@ func runaways(t *testing.T, box sandbox.Sandbox) {
 			sandbox.ErrTimeout) || r == nil {
 			t.Errorf("%s: %+v, %v", command, r, err)
 		}
-		onlySessions(t, box, 1)
-		// busybox's ash jumps out of its signal handler, out of malloc too, whose lock it then
-		// waits for
+		wantSessions(t, box, 1)
+		// busybox's ash leaves its signal handler by longjmp. If the signal came inside malloc,
+		// the lock of malloc stays taken, ash hangs, and the session gets a new shell.
 		if r != nil && r.Restarted {
-			does(t, box, "cd /proc; "+remembered, 0, "")
+			expect(t, box, "cd /proc; "+setState, 0, "")
 		}
-		does(t, box, "f", 0, "f kept\n")
+		expect(t, box, "f", 0, "f kept\n")
 	}
 }
 
-// job is one that prints, is answered and is killed.
-func job(t *testing.T, box sandbox.Sandbox) {
+// runJob starts a job that prints, answers its question and kills it.
+func runJob(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	j, err := box.Background(t.Context(),
 		`echo first; read -r x; echo "got $x"; (while :; do :; done) & while :; do :; done`)
 	noError(t, err)
-	logged := func(text string) {
+	waitLogged := func(text string) {
 		t.Helper()
-		waitFor(t, "the job to say "+text, func() bool {
+		waitFor(t, "the job to print "+text, func() bool {
 			data, _, err := j.Logs(t.Context(), 0)
 			noError(t, err)
 			return strings.Contains(string(data), text)
 		})
 	}
-	logged("first")
+	waitLogged("first")
 	noError(t, j.Input(t.Context(), "word\n"))
-	logged("got word")
+	waitLogged("got word")
 	noError(t, j.Kill(t.Context()))
 	if r, err := j.Wait(t.Context()); err != nil || r.ExitCode <= 128 {
-		t.Errorf("the job's end: %+v, %v", r, err)
+		t.Errorf("the job that was killed: %+v, %v", r, err)
 	}
-	onlySessions(t, box, 1)
+	wantSessions(t, box, 1)
 }
 
-// writable is a directory for the box's user: /tmp, where the image has one, or a read-only one got
-// one; else a new one. Who has no right to make it has the memory that the engine gives every
-// container.
-func writable(t *testing.T, box sandbox.Sandbox, c Config) string {
+// writableDir returns a directory to which the box's user can write. It is /tmp if the image has
+// that directory, or if the root is read-only, because such a box gets a /tmp. Otherwise it is a
+// new directory. A user who may not make one gets /dev/shm, which the engine gives every container.
+func writableDir(t *testing.T, box sandbox.Sandbox, c Config) string {
 	t.Helper()
 	if c.Image != shellImage || c.ReadOnlyRoot {
 		return "/tmp"
@@ -192,7 +194,7 @@ func writable(t *testing.T, box sandbox.Sandbox, c Config) string {
 	if c.User == "12345:54321" {
 		if err := box.CopyTo(t.Context(), t.TempDir(), "/new"); !errors.Is(err, fs.ErrPermission) ||
 			!strings.Contains(err.Error(), "/new") {
-			t.Errorf("CopyTo a directory of root's: %v", err)
+			t.Errorf("CopyTo below root's directory: %v", err)
 		}
 		return "/dev/shm"
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// An Attach that fails leaves the box and what runs in it, also when the box would end by itself;
-// the next Attach finds all of it.
+// TestAttachFails shows that an Attach that fails ends neither the box nor what runs in it, even if
+// the box is not kept. The next Attach finds all of it.
 func TestAttachFails(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
@@ -29,7 +29,7 @@ func TestAttachFails(t *testing.T) {
 		data, _, err := job.Logs(ctx, 0)
 		return err == nil && string(data) == "ready\n"
 	})
-	inside := func(script string) { // without the box's owner
+	execInside := func(script string) { // by the engine, without the box's owner
 		t.Helper()
 		created, err := d.ExecCreate(ctx, box.ContainerID(),
 			client.ExecCreateOptions{AttachStdout: true, Cmd: []string{"sh", "-c", script}})
@@ -37,26 +37,26 @@ func TestAttachFails(t *testing.T) {
 		attached, err := d.ExecAttach(ctx, created.ID, client.ExecAttachOptions{})
 		noError(t, err)
 		defer attached.Close()
-		attached.Reader.ReadByte() // to its end: it prints nothing
+		attached.Reader.ReadByte() // returns when the script, which prints nothing, ends
 	}
-	inside("kill -STOP " + shell) // it does not come back to its prompt
+	execInside("kill -STOP " + shell) // it does not come back to its prompt
 	soon, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if other, err := (Engine{}).Attach(soon, box.ContainerID()); !errors.Is(err,
 		context.DeadlineExceeded) {
 		t.Fatalf("Attach: %v, %v", other, err)
 	}
-	inside("kill -CONT " + shell)
+	execInside("kill -CONT " + shell)
 
 	other, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	defer other.Close()
 	r, err = other.Execute(ctx, "echo $X $$")
 	noError(t, err)
-	// Whoever stopped the shell may have taken its commands and answered in its place: it is
-	// replaced.
+	// The process that stopped the shell may have read its commands and answered in its place.
+	// Therefore the session gets a new shell.
 	if !r.Restarted || strings.Contains(r.Output, shell) {
-		t.Errorf("the shell that was stopped answers: %+v", r)
+		t.Errorf("the shell that was stopped has not been replaced: %+v", r)
 	}
 	jobs := other.Jobs()
 	if len(jobs) != 1 {
@@ -70,21 +70,19 @@ func TestAttachFails(t *testing.T) {
 	}
 }
 
-// Whoever reaches the Box inside of a DockerSSHBox is refused too, and the box stays open.
+// TestDetachRefused shows that Detach from a box without Keep is an error, and the box stays open.
 func TestDetachRefused(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
-	for _, detach := range []func() error{box.Detach, box.Box.Detach} {
-		if err := detach(); err == nil || !strings.Contains(err.Error(), "make it with Keep") {
-			t.Errorf("Detach: %v", err)
-		}
+	if err := box.Detach(); err == nil || !strings.Contains(err.Error(), "make it with Keep") {
+		t.Errorf("Detach: %v", err)
 	}
 	r, err := box.Execute(ctx, "echo open")
-	exited(t, r, err, "open\n")
+	wantExited(t, r, err, "open\n")
 	noError(t, box.Close())
 	if err := box.Detach(); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("Detach after Close: %v", err)

@@ -14,12 +14,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Programs that attach at the same moment: one of them has the box, and what the others are told is
-// that it is taken.
+// TestAttachRaces attaches several programs at the same moment. One of them gets the box. The
+// others get an error that says that the box is taken.
 func TestAttachRaces(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
 	noError(t, err)
 	defer box.Close()
@@ -34,7 +34,7 @@ func TestAttachRaces(t *testing.T) {
 			all.Go(func() {
 				other, err := Engine{}.Attach(ctx, id)
 				if err != nil {
-					isLost(t, "Attach", err, sandbox.LostTaken)
+					wantLost(t, "Attach", err, sandbox.LostTaken)
 					return
 				}
 				mu.Lock()
@@ -48,13 +48,13 @@ func TestAttachRaces(t *testing.T) {
 			r, err := other.Execute(ctx, "echo $X")
 			if err == nil {
 				owners++
-				exited(t, r, err, "kept\n")
+				wantExited(t, r, err, "kept\n")
 				continue
 			}
-			isLost(t, "Execute", err, sandbox.LostTaken)
+			wantLost(t, "Execute", err, sandbox.LostTaken)
 		}
 		if owners != 1 {
-			t.Errorf("%d programs have the box", owners)
+			t.Errorf("%d programs have the box, want 1", owners)
 		}
 		for _, other := range attached {
 			noError(t, other.Detach())
@@ -65,13 +65,14 @@ func TestAttachRaces(t *testing.T) {
 	noError(t, last.Close())
 }
 
-// A box that is removed, or ends, while a program attaches to it is lost, and Attach says so.
+// TestAttachRacesRemoval shows that Attach returns a LostError if the box is removed, or ends,
+// meanwhile.
 func TestAttachRacesRemoval(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	causes := []sandbox.LostCause{sandbox.LostRemoved}
-	if dockertest.Podman(t, d) { // which does not say whom it has asked to end
+	if dockertest.Podman(t, d) { // Podman does not say that it has asked a container to end
 		causes = append(causes, sandbox.LostEnded)
 	}
 	for range 4 {
@@ -90,20 +91,21 @@ func TestAttachRacesRemoval(t *testing.T) {
 			_, err = other.Execute(ctx, "true")
 			noError(t, other.Close())
 		}
-		isLost(t, "Attach", err, causes...)
+		wantLost(t, "Attach", err, causes...)
 		noError(t, box.Close())
 	}
 	_, err := Engine{}.Attach(ctx, "sandshell-none-of-that-name")
-	isLost(t, "Attach", err, sandbox.LostRemoved)
+	wantLost(t, "Attach", err, sandbox.LostRemoved)
 }
 
-// An engine that does not answer is found out soon, and the error is not the caller's context's.
+// TestAttachCut cuts the engine's connections during Attach. Attach notices soon, and its error is
+// not that of the caller's context.
 func TestAttachCut(t *testing.T) {
 	t.Parallel()
-	c := newCable(t)
-	ctx := limit(t)
-	box := c.box(t, func(config *Config) { config.Keep = true })
-	d, err := client.New(client.WithHost("unix://" + c.path))
+	proxy := newEngineProxy(t)
+	ctx := testContext(t)
+	box := proxy.box(t, func(config *Config) { config.Keep = true })
+	d, err := client.New(client.WithHost("unix://" + proxy.path))
 	noError(t, err)
 	defer d.Close()
 	id := box.ContainerID()
@@ -112,16 +114,16 @@ func TestAttachCut(t *testing.T) {
 		var cut sync.WaitGroup
 		cut.Go(func() {
 			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-			c.Cut()
+			proxy.Cut()
 		})
 		other, err := Engine{Docker: d}.Attach(ctx, id)
 		cut.Wait()
 		if err != nil {
-			isLost(t, "Attach", err, sandbox.LostConnection)
+			wantLost(t, "Attach", err, sandbox.LostConnection)
 			continue
 		}
 		r, err := other.Execute(ctx, "echo there")
-		exited(t, r, err, "there\n")
+		wantExited(t, r, err, "there\n")
 		noError(t, other.Detach())
 	}
 	last, err := Engine{}.Attach(ctx, id)
@@ -129,7 +131,8 @@ func TestAttachCut(t *testing.T) {
 	noError(t, last.Close())
 }
 
-func isLost(t *testing.T, what string, err error, causes ...sandbox.LostCause) {
+// wantLost expects err to be a LostError with one of the causes.
+func wantLost(t *testing.T, what string, err error, causes ...sandbox.LostCause) {
 	t.Helper()
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || !slices.Contains(causes, lost.Cause) ||

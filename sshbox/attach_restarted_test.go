@@ -8,12 +8,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A kept box is restarted from outside, and another program attaches to it: whoever had it before
-// has lost it, and Close lets go of it. If nobody has attached, Close removes it.
+// TestCloseOfRestarted restarts a kept box from outside. If another program has attached to it
+// since, Close of the previous owner leaves the box alone. If none has, Close removes it.
 func TestCloseOfRestarted(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	restarted := func() *DockerSSHBox {
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true})
 		noError(t, err)
@@ -24,7 +24,7 @@ func TestCloseOfRestarted(t *testing.T) {
 		_, err = d.ContainerRestart(ctx, box.ContainerID(), client.ContainerRestartOptions{})
 		noError(t, err)
 		_, err = box.Execute(ctx, "true")
-		isLost(t, "Execute", err, sandbox.LostRemoved)
+		wantLost(t, "Execute", err, sandbox.LostRemoved)
 		return box
 	}
 	taken := restarted()
@@ -32,7 +32,7 @@ func TestCloseOfRestarted(t *testing.T) {
 	noError(t, err)
 	noError(t, taken.Close())
 	r, err := other.Execute(ctx, "echo mine")
-	exited(t, r, err, "mine\n")
+	wantExited(t, r, err, "mine\n")
 	noError(t, other.Close())
 
 	nobodys := restarted()
@@ -40,7 +40,7 @@ func TestCloseOfRestarted(t *testing.T) {
 	for _, box := range []*DockerSSHBox{taken, nobodys} {
 		if _, err := d.ContainerInspect(ctx, box.ContainerID(),
 			client.ContainerInspectOptions{}); err == nil {
-			t.Errorf("container %s is there", box.ContainerName())
+			t.Errorf("container %s still exists", box.ContainerName())
 		}
 	}
 }

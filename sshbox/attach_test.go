@@ -19,15 +19,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// program is another program that makes boxes: this test's binary, executed again. It says the
-// boxes' ids, a line each, and waits to be killed.
-func program(t *testing.T, what string) (kill func(), ids []string) {
+// startProgram starts another program that makes boxes: this test binary, executed again. The name
+// what chooses a case of TestProgram. The program prints the boxes' ids, one per line, and waits
+// until it is killed.
+func startProgram(t *testing.T, what string) (kill func(), ids []string) {
 	t.Helper()
 	d := testEngine(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProgram$")
 	cmd.Env = append(os.Environ(), "SANDSHELL_TEST_PROGRAM="+what)
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe() // its end is this test's
+	stdin, err := cmd.StdinPipe() // the program ends when this test does
 	noError(t, err)
 	stdout, err := cmd.StdoutPipe()
 	noError(t, err)
@@ -54,7 +55,7 @@ func program(t *testing.T, what string) (kill func(), ids []string) {
 	return nil, nil
 }
 
-// TestProgram is that other program.
+// TestProgram is the program that startProgram starts.
 func TestProgram(t *testing.T) {
 	what := os.Getenv("SANDSHELL_TEST_PROGRAM")
 	if what == "" {
@@ -85,7 +86,7 @@ func TestProgram(t *testing.T) {
 		box, err := New(ctx, Config{Image: testImage, Network: "none", Keep: true,
 			Env: []string{"FROM=config"}, Dir: "/usr"})
 		must(err)
-		// long enough for a question behind it
+		// This runs so long that the session asks boxd about its processes meanwhile.
 		_, err = box.Execute(ctx, "cd /usr/share; X=kept; f() { echo f $X; }; sleep 0.1; false")
 		must(err)
 		busy, err := box.Open(ctx, sandbox.Dir("/tmp"), sandbox.Env("MINE=1"))
@@ -109,7 +110,11 @@ func TestProgram(t *testing.T) {
 		must(err)
 		_, err = ended.Wait(ctx)
 		must(err)
-		for { // so that it has begun
+		asking, err := box.Background(ctx, "read -p 'go on? ' x; echo got $x")
+		must(err)
+		_, err = asking.Until(ctx)
+		must(err)
+		for { // until the job has begun
 			data, _, err := j.Logs(ctx, 0)
 			must(err)
 			if len(data) > 0 {
@@ -136,14 +141,15 @@ func TestProgram(t *testing.T) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
+// killedLinger is the Linger of the boxes of TestKilledProgram.
 const killedLinger = 5 * time.Second
 
-// A killed program's boxes are all gone after their Linger, with nobody's help.
+// TestKilledProgram shows that the boxes of a killed program end by themselves after their Linger.
 func TestKilledProgram(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it makes twenty boxes: the suite makes five at once every day")
 	d := testEngine(t)
-	kill, ids := program(t, "twenty")
+	kill, ids := startProgram(t, "twenty")
 	if len(ids) != 20 {
 		t.Fatalf("%d boxes", len(ids))
 	}
@@ -164,16 +170,17 @@ func TestKilledProgram(t *testing.T) {
 	t.Logf("the last one was gone after %v", time.Since(began))
 }
 
+// TestAttach attaches to the box of a killed program, and finds its sessions and jobs.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	kill, ids := program(t, "keep")
+	kill, ids := startProgram(t, "keep")
 	kill()
-	ctx := limit(t)
+	ctx := testContext(t)
 	infos, err := Engine{}.List(ctx)
 	noError(t, err)
 	at := slices.IndexFunc(infos, func(b BoxInfo) bool { return b.ID == ids[0] })
-	if at < 0 || !isListed(&infos[at]) {
+	if at < 0 || !infoIsRight(&infos[at]) {
 		t.Fatalf("List: %+v", infos)
 	}
 	box, err := Engine{}.Attach(ctx, infos[at].Name)
@@ -181,7 +188,7 @@ func TestAttach(t *testing.T) {
 	defer box.Close()
 
 	r, err := box.Execute(ctx, "echo $?; f; pwd; echo $FROM")
-	exited(t, r, err, "1\nf kept\n/usr/share\nconfig\n")
+	wantExited(t, r, err, "1\nf kept\n/usr/share\nconfig\n")
 	if code, _ := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-f",
 		"sleep 4711"}}); code != 1 {
 		t.Errorf("the other program's Run goes on: status %d", code)
@@ -197,61 +204,63 @@ func TestAttach(t *testing.T) {
 	r, err = asks.Wait(ctx)
 	noError(t, err)
 	if r.State != sandbox.Waiting || r.Awaits != sandbox.Line || r.Output != "name? " {
-		t.Errorf("the one that asks: %+v", r)
+		t.Errorf("the session whose command asks: %+v", r)
 	}
 	r, err = asks.Input(ctx, "ann\n")
-	exited(t, r, err, "ann\nhello ann\n")
+	wantExited(t, r, err, "ann\nhello ann\n")
 
-	jobs := jobsThere(t, box)
+	jobs := takenJobs(t, box)
 	_, err = box.Execute(ctx, ": > /tmp/go")
 	noError(t, err)
 	r, err = busy.Wait(ctx)
-	exited(t, r, err, "one\ntwo\n")
+	wantExited(t, r, err, "one\ntwo\n")
 	r, err = busy.Execute(ctx, "echo $Y $MINE $PWD")
-	exited(t, r, err, "busy 1 /tmp\n")
+	wantExited(t, r, err, "busy 1 /tmp\n")
 	r, err = lots.Wait(ctx)
 	noError(t, err)
 	if !strings.HasSuffix(r.Output, "\n200000\nend\n") || r.Cwd != "/var" ||
 		len(r.Output) < 200_000 {
-		t.Errorf("the one that printed much: %d bytes, in %s", len(r.Output), r.Cwd)
+		t.Errorf("the session that printed much: %d bytes, in %s", len(r.Output), r.Cwd)
 	}
 	r, err = lots.Execute(ctx, "pwd")
-	exited(t, r, err, "/var\n")
-	goesOn(t, jobs[0])
+	wantExited(t, r, err, "/var\n")
+	waitTakenJob(t, jobs[0])
+	answerTakenJob(t, jobs[2])
 	more, err := box.Open(ctx)
 	noError(t, err)
 	if more.ID() != "session-4" {
 		t.Errorf("a new session is %s", more.ID())
 	}
 
-	takesOver(t, box)
+	attachAgain(t, box)
 	third, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	r, err = third.Execute(ctx, "echo $X")
-	exited(t, r, err, "again\n")
+	wantExited(t, r, err, "again\n")
 	last, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
-	noError(t, third.Close()) // which has perhaps not noticed, and lets go of it
+	noError(t, third.Close()) // third may not have noticed yet that it has lost the box
 	r, err = last.Execute(ctx, "echo $X")
-	exited(t, r, err, "again\n")
+	wantExited(t, r, err, "again\n")
 	noError(t, last.Close())
 	if _, err := d.ContainerInspect(ctx, ids[0], client.ContainerInspectOptions{}); err == nil {
 		t.Error("Close left the container")
 	}
 }
 
-// isListed reports whether List says of the other program's box what there is to say.
-func isListed(b *BoxInfo) bool {
+// infoIsRight reports whether List describes the other program's box correctly.
+func infoIsRight(b *BoxInfo) bool {
 	return b.Keep && b.State == "running" &&
 		strings.TrimPrefix(b.Image, "localhost/") == testImage && b.Owner.PID != 0 &&
 		b.Age() <= time.Hour && strings.HasPrefix(b.Name, "sandshell-")
 }
 
-// jobsThere returns the jobs that the other program has begun: one goes on, one has ended.
-func jobsThere(t *testing.T, box *DockerSSHBox) []sandbox.Job {
-	ctx := limit(t)
+// takenJobs returns the jobs that the other program has started. The first is running, the second
+// has ended, the third asks.
+func takenJobs(t *testing.T, box *DockerSSHBox) []sandbox.Job {
+	ctx := testContext(t)
 	jobs := box.Jobs()
-	if len(jobs) != 2 || jobs[0].ID() != "job-1" ||
+	if len(jobs) != 3 || jobs[0].ID() != "job-1" ||
 		!strings.HasPrefix(jobs[0].Command(), "echo first") {
 		t.Fatalf("%d jobs", len(jobs))
 	}
@@ -262,14 +271,14 @@ func jobsThere(t *testing.T, box *DockerSSHBox) []sandbox.Job {
 	ended, err := jobs[1].Wait(ctx)
 	noError(t, err)
 	if ended.ExitCode != 3 || ended.Output != "over\n" {
-		t.Errorf("the job that had ended: %+v", ended)
+		t.Errorf("the job that had ended before Attach: %+v", ended)
 	}
 	return jobs
 }
 
-// goesOn waits for the job that the other program has begun: nothing of its output is lost.
-func goesOn(t *testing.T, j sandbox.Job) {
-	job, err := j.Wait(limit(t))
+// waitTakenJob waits for the job that the other program has started, and expects all of its output.
+func waitTakenJob(t *testing.T, j sandbox.Job) {
+	job, err := j.Wait(testContext(t))
 	noError(t, err)
 	var want strings.Builder
 	want.WriteString("first\n")
@@ -281,31 +290,50 @@ func goesOn(t *testing.T, j sandbox.Job) {
 	}
 }
 
-// takesOver attaches once more, while the box is attached, and detaches.
-func takesOver(t *testing.T, box *DockerSSHBox) {
-	ctx := limit(t)
+// answerTakenJob answers a job that the other program has started, and that asks.
+func answerTakenJob(t *testing.T, j sandbox.Job) {
+	ctx := testContext(t)
+	r, err := j.Until(ctx)
+	noError(t, err)
+	if r.State != sandbox.Waiting || r.Output != "go on? " {
+		t.Errorf("Until of the job that asks: %+v", r)
+	}
+	r, err = j.Status(ctx)
+	noError(t, err)
+	if r.State != sandbox.Waiting || r.Awaits != sandbox.Line {
+		t.Errorf("Status of the job that asks: %+v", r)
+	}
+	noError(t, j.Input(ctx, "it\n"))
+	r, err = j.Until(ctx)
+	wantExited(t, r, err, "it\ngot it\n")
+}
+
+// attachAgain attaches once more while box is attached, and detaches.
+func attachAgain(t *testing.T, box *DockerSSHBox) {
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "X=again")
 	noError(t, err)
 	other, err := Engine{}.Attach(ctx, box.ContainerID())
 	noError(t, err)
 	defer other.Close()
 	r, err := other.Execute(ctx, "echo $X")
-	exited(t, r, err, "again\n")
+	wantExited(t, r, err, "again\n")
 	_, err = box.Execute(ctx, "true")
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "taken") ||
 		lost.Cause != sandbox.LostTaken {
-		t.Errorf("who had it before gets %v", err)
+		t.Errorf("the previous owner gets %v", err)
 	}
-	noError(t, box.Close()) // lets go of it
+	noError(t, box.Close()) // leaves the box to its new owner
 	r, err = other.Execute(ctx, "echo $X")
-	exited(t, r, err, "again\n")
+	wantExited(t, r, err, "again\n")
 	noError(t, other.Detach())
 	if _, err := other.Execute(ctx, "true"); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("after Detach: %v", err)
 	}
 }
 
+// TestAttachRefused attaches to what is not a box.
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// boxes are the two kinds, fresh.
-func boxes(t *testing.T, test func(t *testing.T, box sandbox.Sandbox)) {
+// eachBox runs a test with a new box of each kind.
+func eachBox(t *testing.T, test func(t *testing.T, box sandbox.Sandbox)) {
 	t.Run("SSHBox", func(t *testing.T) {
 		box, err := Dial(t.Context(), startSSHD(t).config())
 		noError(t, err)
@@ -38,8 +38,9 @@ func boxes(t *testing.T, test func(t *testing.T, box sandbox.Sandbox)) {
 	})
 }
 
+// TestBoxRemembers shows that a session keeps its state, and that Close ends its commands.
 func TestBoxRemembers(t *testing.T) {
-	boxes(t, func(t *testing.T, box sandbox.Sandbox) {
+	eachBox(t, func(t *testing.T, box sandbox.Sandbox) {
 		if want := strings.SplitN(strings.TrimPrefix(t.Name(), "TestBoxRemembers/"), "/",
 			2)[0]; box.String() != want {
 			t.Errorf("String is %q", box)
@@ -71,7 +72,7 @@ func TestBoxRemembers(t *testing.T) {
 		_, err = box.Execute(ctx, "rm "+there)
 		noError(t, err)
 
-		// Close ends what goes on.
+		// Close ends the commands that are running.
 		var wg sync.WaitGroup
 		for range 5 {
 			s, err := box.Open(t.Context())
@@ -92,6 +93,7 @@ func TestBoxRemembers(t *testing.T) {
 	})
 }
 
+// TestBoxLost removes the container of a box whose command is running.
 func TestBoxLost(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
@@ -110,7 +112,7 @@ func TestBoxLost(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("it took %v", d)
+		t.Errorf("Execute noticed the loss after %v", d)
 	}
 }
 
@@ -133,7 +135,7 @@ func TestBoxWorkDir(t *testing.T) {
 	noContainers(t)
 }
 
-// A box is reached through another one.
+// TestBoxThroughBox dials a box through the Dial of another box.
 func TestBoxThroughBox(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)

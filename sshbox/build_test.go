@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeFiles writes a directory of files, by name.
+// writeFiles writes files, whose contents it gets by name, into a new directory.
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,11 +26,13 @@ func writeFiles(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// What has the same content is built once, wherever it lies; Prune knows it again.
+// TestBuildImage shows that directories with the same content are built once, and that Prune
+// removes what was built.
 func TestBuildImage(t *testing.T) {
 	d := dockertest.Engine(t, dockertest.Busybox)
-	word := rand.Text()         // of no other run
-	files := map[string]string{ // each line is a container: what is to be built again comes last
+	word := rand.Text() // which no other run has
+	// Each line takes a container. What is built again comes last.
+	files := map[string]string{
 		"Dockerfile": "FROM sandshell-busybox\nWORKDIR /data\nRUN echo \"step " + word +
 			"\"\nCOPY data/ /data/\n",
 		"data/word": word,
@@ -40,7 +42,7 @@ func TestBuildImage(t *testing.T) {
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, name)
 	require.Contains(t, log.String(), "step "+word)
-	does(t, newBox(t, Config{Image: name, Network: "none"}), "pwd; cat word", 0, "/data\n"+word)
+	expect(t, newBox(t, Config{Image: name, Network: "none"}), "pwd; cat word", 0, "/data\n"+word)
 
 	other := writeFiles(t, files)
 	require.NoError(t, os.Symlink("word", filepath.Join(other, "data/link")))
@@ -48,7 +50,7 @@ func TestBuildImage(t *testing.T) {
 	same, err := Engine{}.BuildImage(t.Context(), Build{Dir: writeFiles(t, files), Log: &log})
 	require.NoError(t, err)
 	require.Equal(t, name, same)
-	require.Empty(t, log.String(), "it has been built again")
+	require.Empty(t, log.String(), "the same content was built again")
 	linked, err := Engine{}.BuildImage(t.Context(), Build{Dir: other})
 	require.NoError(t, err)
 	dockertest.RemoveImage(t, d, linked)
@@ -58,14 +60,14 @@ func TestBuildImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{linked}, pruned.Images)
 	_, err = d.ImageInspect(t.Context(), name)
-	require.NoError(t, err, "only the one that was named goes")
+	require.NoError(t, err, "Prune removed an image that was not named")
 }
 
 func TestBuildImageFails(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
 	var failed *BuildError
-	for dockerfile, says := range map[string]string{
+	for dockerfile, wantError := range map[string]string{
 		"FROM sandshell-busybox\nRUN echo " + rand.Text() +
 			" && exit 3\n": "(non-zero code:|exit status) 3",
 		"FROM sandshell-busybox\nNONSENSE\n":       "unknown instruction",
@@ -75,7 +77,7 @@ func TestBuildImageFails(t *testing.T) {
 		_, err := Engine{}.BuildImage(t.Context(), Build{Dir: dir})
 		require.ErrorAs(t, err, &failed, dockerfile)
 		require.ErrorContains(t, err, filepath.Join(dir, "Dockerfile"))
-		require.Regexp(t, says, strings.ToLower(err.Error()))
+		require.Regexp(t, wantError, strings.ToLower(err.Error()))
 	}
 	_, err := Engine{}.BuildImage(t.Context(), Build{Dir: t.TempDir()})
 	require.ErrorIs(t, err, fs.ErrNotExist)

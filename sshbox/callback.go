@@ -7,8 +7,8 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// callback calls a caller's function, whose name is what. If ctx ends before it has returned,
-// callback returns without it, and late gets the value if there ever is one. A panic is an error.
+// callback calls a function of the user's; what is its name for errors. If ctx ends first, callback
+// returns at once, and late gets the value if f returns one later. A panic of f is an error.
 func callback[T any](
 	ctx context.Context, what string, f func() (T, error), late func(T),
 ) (T, error) {

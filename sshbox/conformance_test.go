@@ -12,20 +12,21 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// TestConformanceSSHBox runs what an sshd makes different: programs start by a script of
-// sandshell's own, are looked at and killed by another, are typed to over a channel, and files are
-// copied by tar. What only the shell decides, LocalBox shows.
+// TestConformanceSSHBox runs the groups in which an sshd without boxd differs from LocalBox. There
+// a script of sandshell's starts programs, another one watches and kills them, input comes over a
+// channel, and tar copies files. Where only the shell matters, the tests of LocalBox suffice.
 func TestConformanceSSHBox(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "MaxStartups 100")
 	conform(t, func(ctx context.Context) (sandbox.Sandbox, error) {
 		return Dial(ctx, s.config())
-	}, sandboxtest.LossyEcho(), sandboxtest.PlainSSHD(),
-		sandboxtest.Fourths(2), testenv.Some("Interaction", "Run", "Files", "Life"))
+	}, sandboxtest.PlainSSHD(), sandboxtest.Fourths(2),
+		testenv.Some("Interaction", "Run", "Files", "Life"))
 }
 
-// TestConformanceBoxd runs what boxd on a machine makes different from boxd in a container: it is
-// nobody's init, its streams come through an sshd, and programs run as the login would have them.
+// TestConformanceBoxd runs the groups in which boxd on a machine differs from boxd in a container:
+// it is not the init process, its streams come through an sshd, and programs have the environment
+// of the login.
 func TestConformanceBoxd(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "MaxStartups 100")
@@ -42,9 +43,9 @@ func TestConformanceBoxd(t *testing.T) {
 	}, boxdGroups())
 }
 
-// boxdGroups leaves to the nightly run what boxd does in a container as it does here, which is
-// tried there; Zoo, too: who waits for a terminal, boxd finds on this machine by what LocalBox
-// finds it by.
+// boxdGroups leaves to the nightly run the groups that TestConformanceDockerSSHBox runs with the
+// same boxd in a container. It also leaves Zoo to it: on this machine boxd finds out which programs
+// wait for the terminal by the same code as LocalBox.
 func boxdGroups() sandboxtest.Option {
 	daily := []string{"Run", "Network", "Life"}
 	switch {
@@ -52,18 +53,18 @@ func boxdGroups() sandboxtest.Option {
 		return sandboxtest.Groups()
 	case testenv.All():
 		return sandboxtest.Groups(append(daily, "Files", "Interaction", "Output", "Concurrency",
-			"User")...)
+			"User", "Certainty")...)
 	}
 	return sandboxtest.Groups(daily...)
 }
 
-// TestConformanceDockerSSHBox runs all of it in each shell: as root and as a user who has sudo, in
-// an image of everyday programs, and where there is nothing but busybox, no name, no right and no
-// place to write but /tmp.
+// TestConformanceDockerSSHBox runs the suite in containers: in an image of everyday programs, as
+// root and as a user who has sudo; and in an image of busybox alone, as a user without a name and
+// without capabilities who can write to /tmp only.
 func TestConformanceDockerSSHBox(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
-	// what boxd makes different
+	// the groups in which boxd differs from LocalBox
 	daily := testenv.Some("Output", "Background", "Run", "Files", "Network", "Life", "User")
 	for _, c := range []struct {
 		name   string
@@ -78,9 +79,13 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 		{"boxd-dash", Config{Image: testImage, User: "user", AllowNewPrivileges: true,
 			Shell: []string{"dash"}}, daily,
 			"bash as root runs in containers every day, dash on this machine"},
-		// boxd sees less of others' processes than root's
-		{"boxd-user", Config{Image: testImage, User: "1000"}, sandboxtest.Groups("Zoo"),
-			"the Zoo of LocalBox has the same programs"},
+		// As this user, boxd sees less of other users' processes than as root.
+		{"boxd-user", Config{Image: testImage, User: "1000"},
+			sandboxtest.Groups("Zoo", "Certainty"), "LocalBox has the same programs"},
+		// The kernel asks boxd about each connect, and one thread forks.
+		{"boxd-outward", Config{Image: testImage, Outward: true},
+			sandboxtest.Groups("Interaction", "Background", "Run", "Network", "Life", "User"),
+			"boxd is the same"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,6 +93,7 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 				testenv.NeedsAll(t, c.rare)
 			}
 			c.config.Network, c.config.Runtime = "none", os.Getenv("SANDSHELL_TEST_RUNTIME")
+			c.config.Logger = testenv.Logger(t)
 			conform(t, func(ctx context.Context) (sandbox.Sandbox, error) {
 				return New(ctx, c.config)
 			}, c.groups, sandboxtest.Fourths(3))
@@ -95,13 +101,14 @@ func TestConformanceDockerSSHBox(t *testing.T) {
 	}
 }
 
-// bareImage has busybox, and nothing else: no bash, no tar, no /etc/passwd.
+// bareImage is an image of busybox alone: no bash, no GNU tar, no /etc/passwd.
 const bareImage = "sandshell-busybox:latest"
 
+// conform runs the conformance suite with the boxes that open makes.
 func conform(t *testing.T, open func(context.Context) (sandbox.Sandbox, error),
 	opts ...sandboxtest.Option) {
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
-		// not t's: the suite makes boxes in Cleanups, too
+		// Not the context of t, which ends before Cleanups: the suite makes boxes there too.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		box, err := open(ctx)

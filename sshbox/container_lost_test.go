@@ -23,6 +23,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
+// TestContainerCancelled cancels New at several moments. No container is left.
 func TestContainerCancelled(t *testing.T) {
 	testenv.NeedsAll(t, "it cancels a dozen starts")
 	testEngine(t)
@@ -44,38 +45,40 @@ func TestContainerCancelled(t *testing.T) {
 }
 
 func TestContainerStartTimeout(t *testing.T) {
-	err := refused(t, Config{Image: testImage, Network: "none",
+	err := wantRefused(t, Config{Image: testImage, Network: "none",
 		StartTimeout: 100 * time.Millisecond}, "100ms")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
+// TestContainerLost ends a container in several ways. Lost returns the reason and the cause.
 func TestContainerLost(t *testing.T) {
 	d := testEngine(t)
 	podman := dockertest.Podman(t, d)
-	byUs := sandbox.LostRemoved
-	if podman { // it does not say that a container was told to end
-		byUs = sandbox.LostEnded
+	causeOfStop := sandbox.LostRemoved
+	if podman { // Podman does not say that it was asked to stop the container
+		causeOfStop = sandbox.LostEnded
 	}
-	patient := 10 // seconds: what Docker does without a word, and Podman kills at once
+	stopTimeout := 10 // seconds: the default of Docker. Podman's default is to kill at once
 	running := func(t *testing.T, change func(*Config)) (*dockerHost, shellbox.Process) {
-		h := containerOf(t, change)
+		h := testContainer(t, change)
 		p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sleep", "60"},
 			Terminal: &shellbox.Terminal{Rows: 24, Cols: 80}})
 		noError(t, err)
 		t.Cleanup(func() { p.Close() })
 		return h, p
 	}
-	lost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string,
+	expectLost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string,
 		causes ...sandbox.LostCause) {
 		t.Helper()
 		begin := time.Now()
 		if p != nil {
-			// A box that is asked to end asks its programs before, whose statuses may come in time.
+			// Before a box ends on request, boxd signals its programs. Their statuses may come in
+			// time.
 			if status, err := p.Wait(); err == nil &&
 				!(strings.Contains(want, "ended") && status.Signal != 0) {
-				t.Errorf("a status came out of a lost container: %+v", status)
+				t.Errorf("a program of a lost container ended with %+v", status)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -87,7 +90,7 @@ func TestContainerLost(t *testing.T) {
 			t.Errorf("got %#v, want %q, %q", err, want, causes)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("it took %v to learn of it", d)
+			t.Errorf("the loss was noticed after %v", d)
 		}
 		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("Start: %v", err)
@@ -99,14 +102,14 @@ func TestContainerLost(t *testing.T) {
 		_, err := d.ContainerRemove(t.Context(), h.container.ID,
 			client.ContainerRemoveOptions{Force: true})
 		noError(t, err)
-		lost(t, h, p, "removed", sandbox.LostRemoved)
+		expectLost(t, h, p, "removed", sandbox.LostRemoved)
 	})
 	t.Run("killed", func(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerKill(t.Context(), h.container.ID,
 			client.ContainerKillOptions{Signal: "KILL"})
 		noError(t, err)
-		lost(t, h, p, "killed", sandbox.LostRemoved)
+		expectLost(t, h, p, "killed", sandbox.LostRemoved)
 	})
 	t.Run("killed on its machine", func(t *testing.T) {
 		h, p := running(t, nil)
@@ -114,50 +117,51 @@ func TestContainerLost(t *testing.T) {
 			client.ContainerInspectOptions{})
 		noError(t, err)
 		pid := inspected.Container.State.Pid
-		if said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(
-			string(said), "boxd") || os.Getuid() != 0 {
-			t.Skip("its process is not one that this test may kill: use an engine on this " +
+		if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); !strings.Contains(
+			string(command), "boxd") || os.Getuid() != 0 {
+			t.Skip("this test cannot kill the container's process: use an engine on this " +
 				"machine, as root")
 		}
 		noError(t, exec.Command("kill", "-KILL", strconv.Itoa(pid)).Run())
-		if podman { // which says the same of a container that it has removed
-			lost(t, h, p, "killed", sandbox.LostRemoved)
+		if podman { // Podman reports this like a container that it has removed
+			expectLost(t, h, p, "killed", sandbox.LostRemoved)
 			return
 		}
-		lost(t, h, p, "the engine does not say by whom: the kernel, for want of memory (the "+
+		expectLost(t, h, p, "the engine does not say by whom: the kernel, for want of memory (the "+
 			"machine's memory)", sandbox.LostUnknown)
 	})
 	t.Run("stopped", func(t *testing.T) {
 		h, p := running(t, nil)
 		_, err := d.ContainerStop(t.Context(), h.container.ID,
-			client.ContainerStopOptions{Timeout: &patient})
+			client.ContainerStopOptions{Timeout: &stopTimeout})
 		noError(t, err)
-		lost(t, h, p, "the container ended with status", byUs)
+		expectLost(t, h, p, "the container ended with status", causeOfStop)
 	})
 	t.Run("ended from inside", func(t *testing.T) {
 		h, p := running(t, nil)
-		// whose own status may be lost with the box
+		// The status of this program may be lost with the box.
 		killer, err := h.Start(t.Context(), sh("kill -TERM 1"))
 		noError(t, err)
 		t.Cleanup(func() { killer.Close() })
-		lost(t, h, p, "the container ended with status", sandbox.LostEnded)
+		expectLost(t, h, p, "the container ended with status", sandbox.LostEnded)
 	})
 	t.Run("restarted", func(t *testing.T) {
-		// the engine removes others when they end
+		// With Keep, because the engine removes other containers as soon as they end.
 		h, p := running(t, func(c *Config) { c.Keep = true })
 		_, err := d.ContainerRestart(t.Context(), h.container.ID,
-			client.ContainerRestartOptions{Timeout: &patient})
+			client.ContainerRestartOptions{Timeout: &stopTimeout})
 		noError(t, err)
-		// with status 0, or what ran in it: as soon as it is looked at
-		lost(t, h, p, "ended", byUs, sandbox.LostRemoved)
+		// The reason depends on when the container is inspected. It is that the container ended
+		// with status 0, or that what ran in it has ended.
+		expectLost(t, h, p, "ended", causeOfStop, sandbox.LostRemoved)
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		if podman {
 			t.Skip("Podman does not say that memory ran out")
 		}
-		h := containerOf(t, func(c *Config) { c.Memory = 24 << 20 })
-		// Programs go first, and the box lives. It is boxd's own memory that has to run out: what
-		// programs have printed and nobody reads.
+		h := testContainer(t, func(c *Config) { c.Memory = 24 << 20 })
+		// If programs use up the memory, the kernel kills them first, and the box lives. Therefore
+		// boxd itself must use it up: it buffers the output of programs that nobody reads.
 		for range 200 {
 			if _, err := h.Start(t.Context(), sh("cat /dev/zero")); err != nil {
 				break
@@ -166,28 +170,29 @@ func TestContainerLost(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) {
-			t.Fatalf("it lives: %v", err)
+			t.Fatalf("the box is not lost: %v", err)
 		}
 		missed, err := dockertest.MissedOutOfMemory(t.Context(), d, h.container.ID)
 		noError(t, err)
 		if missed {
-			lost(t, h, nil, "by whom: the kernel, for want of memory (its 24 MiB)",
+			expectLost(t, h, nil, "by whom: the kernel, for want of memory (its 24 MiB)",
 				sandbox.LostUnknown)
 		} else {
-			lost(t, h, nil, "out of memory: the container used up its 24 MiB", sandbox.LostMemory)
+			expectLost(t, h, nil, "out of memory: the container used up its 24 MiB",
+				sandbox.LostMemory)
 		}
 	})
 	t.Run("paused", func(t *testing.T) {
 		h, p := running(t, nil)
 		if err := h.Lost(t.Context()); err != nil {
-			t.Errorf("it is alive: %v", err)
+			t.Errorf("Lost of a running box: %v", err)
 		}
 		err := docker.Pause(t.Context(), d, h.container.ID)
 		noError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if err := h.Lost(ctx); err != nil {
-			t.Errorf("a paused container is lost: %v", err)
+			t.Errorf("Lost of a paused box: %v", err)
 		}
 		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Start: %v", err)
@@ -212,8 +217,8 @@ func TestContainerLost(t *testing.T) {
 	})
 }
 
-// What killed processes have left is removed by the next that makes a box; what others still have
-// is not.
+// TestContainerSweep shows that making a box removes the containers of processes that have ended,
+// and leaves those of processes that are running.
 func TestContainerSweep(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
@@ -234,20 +239,20 @@ func TestContainerSweep(t *testing.T) {
 				client.ContainerRemoveOptions{Force: true})
 		})
 	}
-	there := func(pid int) bool {
+	exists := func(pid int) bool {
 		_, err := d.ContainerInspect(t.Context(), left[pid], client.ContainerInspectOptions{})
 		return err == nil
 	}
-	h := containerOf(t, nil)
-	waitFor(t, "the sweeping", func() bool { return !there(dead.Process.Pid) })
+	h := testContainer(t, nil)
+	waitFor(t, "the sweep", func() bool { return !exists(dead.Process.Pid) })
 	noError(t, h.Close())
-	if !there(os.Getppid()) {
-		t.Error("a living process's container was removed")
+	if !exists(os.Getppid()) {
+		t.Error("the container of a running process was removed")
 	}
 }
 
 func TestContainerClose(t *testing.T) {
-	h := containerOf(t, nil)
+	h := testContainer(t, nil)
 	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"cat", "/dev/zero"}})
 	noError(t, err)
 	var wg sync.WaitGroup
@@ -262,7 +267,8 @@ func TestContainerClose(t *testing.T) {
 	noContainers(t)
 }
 
-// What a command comes to while its box ends is not its result: the box is lost.
+// TestStopping shows that a command that ends while its box is ending has no result. The error says
+// that the box is lost.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)

@@ -14,11 +14,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// Nothing that should not be seen is where a program, or docker inspect, can see it.
+// TestContainerSecrets shows that neither a program nor docker inspect sees private keys, or the
+// memory of boxd.
 func TestContainerSecrets(t *testing.T) {
 	t.Parallel()
-	h := containerOf(t, func(c *Config) { c.User = "1000" })
-	isUser(t, h, "1000 user /home/user")
+	h := testContainer(t, func(c *Config) { c.User = "1000" })
+	wantUser(t, h, "1000 user /home/user")
 	r := run(t, h, sh("cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; cat "+
 		"/proc/1/environ /proc/1/mem; find / -xdev -name '*key*' -newer /proc/1 2>/dev/null"))
 	inspected, err := h.engine.ContainerInspect(t.Context(), h.container.ID,
@@ -35,9 +36,10 @@ func TestContainerSecrets(t *testing.T) {
 	}
 }
 
+// TestContainerLimits shows that the limits and labels of Config apply to the container.
 func TestContainerLimits(t *testing.T) {
 	t.Parallel()
-	h := containerOf(t, func(c *Config) {
+	h := testContainer(t, func(c *Config) {
 		c.Memory, c.CPUs, c.PIDs, c.ShmSize = 64<<20, 0.5, 40, 8<<20
 		c.Labels = map[string]string{"mine": "yes", "sandshell.pid": "0"}
 	})
@@ -50,7 +52,7 @@ func TestContainerLimits(t *testing.T) {
 		t.Errorf("got %+v", host.Resources)
 	}
 	if c, err := (Config{Image: testImage}).withDefaults(); c.PIDs != 4096 || err != nil {
-		t.Errorf("by default it may have %d processes, %v", c.PIDs, err)
+		t.Errorf("the default of PIDs is %d, %v", c.PIDs, err)
 	}
 	labels := inspected.Container.Config.Labels
 	if labels["sandshell"] == "" || labels["sandshell.pid"] != strconv.Itoa(os.Getpid()) ||
@@ -60,14 +62,14 @@ func TestContainerLimits(t *testing.T) {
 	if r := run(t, h, sh("df -B1 /dev/shm | tail -1")); !strings.Contains(r.Stdout, "8388608") {
 		t.Errorf("/dev/shm: %q", r.Stdout)
 	}
-	// A program that takes too much is killed; the box lives.
+	// A program that takes too much memory is killed. The box lives.
 	r := run(t, h, shellbox.Program{Args: []string{"python3", "-c", "x = bytearray(200 << 20)"}})
 	if r.Status.Signal != 9 {
-		t.Errorf("a hog ended with %+v: %s", r.Status, r.Stderr)
+		t.Errorf("the program that took too much memory ended with %+v: %s", r.Status, r.Stderr)
 	}
 	r = run(t, h, sh("for i in $(seq 100); do sleep 5 & done"))
 	if !strings.Contains(r.Stderr, "fork") {
-		t.Errorf("100 processes of 40: %+v", r)
+		t.Errorf("100 processes where 40 are allowed: %+v", r)
 	}
 	run(t, h, sh("pkill sleep"))
 	if r := run(t, h, sh("echo alive")); r.Stdout != "alive\n" {
@@ -75,11 +77,11 @@ func TestContainerLimits(t *testing.T) {
 	}
 }
 
-// packageCaps are the capabilities that a package manager needs.
-const packageCaps = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7
+// packageCapabilities are the capabilities that a package manager needs.
+const packageCapabilities = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7
 
-// isAllowed wants the host's programs to have these capabilities.
-func isAllowed(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs int) {
+// wantCapabilities expects the host's programs to have these capabilities.
+func wantCapabilities(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs int) {
 	t.Helper()
 	want := fmt.Sprintf("CapEff:\t%016x\nCapBnd:\t%016x\nNoNewPrivs:\t%d\n", effective, bounding,
 		noNewPrivs)
@@ -89,8 +91,8 @@ func isAllowed(t *testing.T, h shellbox.Host, bounding, effective, noNewPrivs in
 	}
 }
 
-// cannotWrite wants the root file system to be read-only.
-func cannotWrite(t *testing.T, h shellbox.Host) {
+// wantReadOnlyRoot expects the root file system to be read-only.
+func wantReadOnlyRoot(t *testing.T, h shellbox.Host) {
 	t.Helper()
 	r := run(t, h, sh("touch /x; touch ~/x; echo fine >/tmp/x && cat /tmp/x"))
 	if r.Stdout != "fine\n" || strings.Count(r.Stderr, "Read-only file system") != 2 {
@@ -98,20 +100,21 @@ func cannotWrite(t *testing.T, h shellbox.Host) {
 	}
 }
 
-func TestContainerPrivileges(t *testing.T) { // what is there without a word: TestContainer
+// TestContainerPrivileges sets privileges. TestContainer has the defaults.
+func TestContainerPrivileges(t *testing.T) {
 	t.Parallel()
 	t.Run("user", func(t *testing.T) {
-		h := containerOf(t, func(c *Config) { c.User = "user" })
-		isUser(t, h, "1000 user /home/user")
-		isAllowed(t, h, packageCaps, 0, 1)
+		h := testContainer(t, func(c *Config) { c.User = "user" })
+		wantUser(t, h, "1000 user /home/user")
+		wantCapabilities(t, h, packageCapabilities, 0, 1)
 		if r := run(t, h, sh("sudo -n true")); r.Status.Code == 0 ||
 			!strings.Contains(r.Stderr, "no new privileges") {
 			t.Errorf("sudo: %+v", r)
 		}
 	})
 	t.Run("new privileges", func(t *testing.T) {
-		h := containerOf(t, func(c *Config) { c.User, c.AllowNewPrivileges = "user", true })
-		isAllowed(t, h, packageCaps, 0, 0)
+		h := testContainer(t, func(c *Config) { c.User, c.AllowNewPrivileges = "user", true })
+		wantCapabilities(t, h, packageCapabilities, 0, 0)
 		p := sh("sudo -S id -u")
 		proc, err := h.Start(t.Context(), p)
 		noError(t, err)
@@ -123,13 +126,13 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 	})
 	for _, user := range []string{"root", "user"} {
 		t.Run("none, "+user, func(t *testing.T) {
-			h := containerOf(t, func(c *Config) {
+			h := testContainer(t, func(c *Config) {
 				c.User, c.CapDrop, c.ReadOnlyRoot = user, []string{"ALL"}, true
 			})
-			isUser(t, h, map[string]string{"root": "0 root /root",
+			wantUser(t, h, map[string]string{"root": "0 root /root",
 				"user": "1000 user /home/user"}[user])
-			isAllowed(t, h, 0, 0, 1)
-			cannotWrite(t, h)
+			wantCapabilities(t, h, 0, 0, 1)
+			wantReadOnlyRoot(t, h)
 			p := sh("tty; echo x >$(tty)")
 			p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
 			if r := run(t, h, p); !strings.HasPrefix(r.Stdout, "/dev/pts/") ||
@@ -139,13 +142,14 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 		})
 	}
 	t.Run("some", func(t *testing.T) {
-		h := containerOf(t, func(c *Config) {
+		h := testContainer(t, func(c *Config) {
 			c.CapDrop, c.CapAdd = []string{"kill", "CAP_CHOWN", "setuid"}, []string{"net_admin"}
 		})
-		want := packageCaps&^(1<<0|1<<5|1<<7) | 1<<12
-		isAllowed(t, h, want, want, 1)
+		want := packageCapabilities&^(1<<0|1<<5|1<<7) | 1<<12
+		wantCapabilities(t, h, want, want, 1)
 	})
-	t.Run("all", func(t *testing.T) { // which an engine in a container of its own cannot give
+	// An engine that runs in a container cannot give all capabilities, so there is no box here.
+	t.Run("all", func(t *testing.T) {
 		if got := (Config{CapAdd: []string{"all"}, CapDrop: []string{"kill"}}).capabilities(); len(
 			got) != 1 || got[0] != "ALL" {
 			t.Errorf("got %v", got)
@@ -153,11 +157,11 @@ func TestContainerPrivileges(t *testing.T) { // what is there without a word: Te
 	})
 }
 
-// A package is installed by root with the default settings.
+// TestContainerAptGet shows that root can install packages with the default settings.
 func TestContainerAptGet(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "it installs a web server and git")
-	h := containerOf(t, func(c *Config) {
+	h := testContainer(t, func(c *Config) {
 		c.Network, c.Env = "", []string{"DEBIAN_FRONTEND=noninteractive"}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -171,7 +175,7 @@ func TestContainerAptGet(t *testing.T) {
 		r := finish(p)
 		if script == "apt-get update -q" &&
 			(r.Status.Code != 0 || strings.Contains(r.Stdout+r.Stderr, "Could not resolve")) {
-			t.Skipf("no packages to be had here: %s%s", r.Stdout, r.Stderr)
+			t.Skipf("packages cannot be downloaded here: %s%s", r.Stdout, r.Stderr)
 		}
 		if r.Status.Code != 0 {
 			t.Fatalf("%s: status %d\n%s%s", script, r.Status.Code, r.Stdout, r.Stderr)

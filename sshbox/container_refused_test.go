@@ -1,10 +1,12 @@
 package sshbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// refused expects no container and an error that says all of want.
-func refused(t *testing.T, c Config, want ...string) error {
+// wantRefused expects an error that contains all of want, and no container.
+func wantRefused(t *testing.T, c Config, want ...string) error {
 	t.Helper()
 	testEngine(t)
 	h, err := makeContainer(t.Context(), c)
@@ -33,8 +35,8 @@ func refused(t *testing.T, c Config, want ...string) error {
 
 func TestContainerMountsRefused(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if !dockertest.Podman(t, testEngine(t)) { // which makes the directory
-		if err := refused(t, Config{Image: testImage, Mounts: []Mount{
+	if !dockertest.Podman(t, testEngine(t)) { // Podman makes the directory
+		if err := wantRefused(t, Config{Image: testImage, Mounts: []Mount{
 			{Source: missing, Target: "/x"}}}, missing, "does not exist"); !errors.Is(err,
 			fs.ErrNotExist) {
 			t.Errorf("not fs.ErrNotExist: %v", err)
@@ -49,43 +51,104 @@ func TestContainerMountsRefused(t *testing.T) {
 		{Source: "/", Target: "/s", ReadOnly: true},
 		{Source: link, Target: "/s"},
 	} {
-		refused(t, Config{Image: testImage, Mounts: []Mount{m}}, m.Source, "socket", "root")
+		wantRefused(t, Config{Image: testImage, Mounts: []Mount{m}}, m.Source, "socket", "root")
 	}
-	for _, m := range []Mount{
-		{Source: "/tmp", Target: "relative"}, {Source: "/tmp", Target: "/"},
-		{Source: "/tmp", Target: "/.sandshell/x"},
-		{Type: "strange", Target: "/x"}, {Type: Tmpfs, Source: "x", Target: "/x"},
-		{Source: "", Target: "/x"}, {Source: "relative", Target: "/x"},
+	for _, c := range []struct {
+		mount Mount
+		field string
+	}{
+		{Mount{Source: "/tmp", Target: "relative"}, "Target"},
+		{Mount{Source: "/tmp", Target: "/"}, "Target"},
+		{Mount{Source: "/tmp", Target: "/.sandshell/x"}, "Target"},
+		{Mount{Source: "/tmp", Target: "/first/"}, "Target"},
+		{Mount{Type: "strange", Target: "/x"}, "Type"},
+		{Mount{Type: Tmpfs, Source: "x", Target: "/x"}, "Source"},
+		{Mount{Type: Tmpfs, Target: "/x", Size: -1}, "Size"},
+		{Mount{Source: "", Target: "/x"}, "Source"},
+		{Mount{Source: "relative", Target: "/x"}, "Source"},
 	} {
-		refused(t, Config{Image: testImage, Mounts: []Mount{m}}, m.Target)
+		wantRefused(t, Config{Image: testImage, Mounts: []Mount{{Source: "/", Target: "/first"},
+			c.mount}}, "Config.Mounts[1]."+c.field+": ")
 	}
 }
 
 func TestContainerName(t *testing.T) {
 	name := fmt.Sprintf("sandshell-test-name-%d", os.Getpid())
-	h := containerOf(t, func(c *Config) { c.Name = name })
+	h := testContainer(t, func(c *Config) { c.Name = name })
 	if _, err := makeContainer(t.Context(), Config{Image: testImage, Name: name}); err == nil ||
 		!strings.Contains(err.Error(), "taken") || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}
-	// The other one's failure has left it alone.
+	// The container that has the name is still running.
 	if r := run(t, h, sh("echo alive")); r.Stdout != "alive\n" {
 		t.Errorf("got %+v", r)
 	}
 	noError(t, h.Close())
-	refused(t, Config{Image: testImage, Name: "not a name!"}, "not a name!")
+	wantRefused(t, Config{Image: testImage, Name: "not a name!"}, "not a name!")
 }
 
 func TestContainerSettingsRefused(t *testing.T) {
-	refused(t, Config{Pull: PullNever}, DefaultImage)
-	refused(t, Config{Linger: time.Millisecond}, "Config.Linger")
-	refused(t, Config{Env: []string{"NOTHING"}}, "Config.Env", `"NOTHING"`, "NAME=value")
-	refused(t, Config{Dir: "relative"}, "Config.Dir", `"relative"`)
-	refused(t, Config{Image: testImage, Pull: "sometimes"}, "sometimes")
-	refused(t, Config{Image: testImage, Runtime: "no-such-runtime"}, "no-such-runtime")
-	refused(t, Config{Image: testImage, Memory: 1 << 20}, "memory")
-	refused(t, Config{Image: testImage, Platform: "nonsense"}, "nonsense")
-	refused(t, Config{Image: testImage, CapAdd: []string{"NO_SUCH"}}, "NO_SUCH")
+	wantRefused(t, Config{Pull: PullNever}, DefaultImage)
+	wantRefused(t, Config{Linger: time.Millisecond}, "Config.Linger")
+	wantRefused(t, Config{Env: []string{"NOTHING"}}, "Config.Env", `"NOTHING"`, "NAME=value")
+	wantRefused(t, Config{Dir: "relative"}, "Config.Dir", `"relative"`)
+	wantRefused(t, Config{Image: testImage, Pull: "sometimes"}, "sometimes")
+	wantRefused(t, Config{Image: testImage, Runtime: "no-such-runtime"},
+		"Config.Runtime: ", "no-such-runtime")
+	wantRefused(t, Config{Image: testImage, Memory: 512}, "Config.Memory: 512 bytes are too few")
+	wantRefused(t, Config{Image: testImage, Platform: "nonsense"}, "Config.Platform", "nonsense")
+	wantRefused(t, Config{Grace: -1}, "Config.Grace: -1ns is negative: leave it out")
+	wantRefused(t, Config{Memory: -1}, "Config.Memory: -1 is negative: leave it out")
+	wantRefused(t, Config{Image: testImage, CapAdd: []string{"NO_SUCH"}}, "Config.CapAdd",
+		"NO_SUCH")
+	wantRefused(t, Config{Image: testImage, CPUs: 1000}, "Config.CPUs: ")
+	wantRefused(t, Config{Image: testImage, GPUs: -2}, "Config.GPUs: -2 is negative")
+	wantRefused(t, Config{ExtraHosts: []string{"a:::1", "b:host-gateway", "foo"}},
+		`Config.ExtraHosts[2]: "foo": write name:address`)
+	wantRefused(t, Config{Image: testImage, Network: "non"}, "Config.Network: ")
+	wantRefused(t, Config{Platform: "linux/arm65"},
+		`Config.Platform: "linux/arm65": use linux/amd64 or linux/arm64`)
+	wantRefused(t, Config{Image: "Sand Shell"}, `Config.Image: "Sand Shell" is no image's name`)
+	wantRefused(t, Config{Shell: []string{""}}, "Config.Shell: its first element is empty")
+	wantRefused(t, Config{Env: []string{"A=1", "=x"}}, "Config.Env[1]: it has no name")
+}
+
+// TestNewRefused: the errors of New and of others name the field, and what to do.
+func TestNewRefused(t *testing.T) {
+	testEngine(t)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	newBox := func(ctx context.Context, c Config) error {
+		c.Image = testImage
+		_, err := New(ctx, c)
+		return err
+	}
+	_, attached := Engine{}.Attach(t.Context(), "")
+	_, built := Engine{}.BuildImage(t.Context(), Build{})
+	for _, c := range []struct {
+		err  error
+		is   error
+		says string
+	}{
+		{newBox(canceled, Config{}), context.Canceled, "sshbox: context canceled"},
+		{newBox(nil, Config{}), nil, "sshbox: the context is nil"},
+		{newBox(t.Context(), Config{Shell: []string{"zsh"}}), exec.ErrNotFound,
+			"zsh: no such program: install it in the image, or leave Shell out"},
+		{newBox(t.Context(), Config{Dir: "/nonexistent"}), fs.ErrNotExist, "Config.Dir: open " +
+			"main: chdir /nonexistent: no such file or directory: give a directory that is in"},
+		{attached, nil, "the id is empty: List has them"},
+		{built, nil, "sshbox: Build.Dir: it is empty"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("no %q in %v", c.says, c.err)
+		} else if strings.Contains(c.err.Error(), "no Docker engine") {
+			t.Errorf("got %v", c.err)
+		}
+		if c.is != nil && !errors.Is(c.err, c.is) {
+			t.Errorf("not %v: %v", c.is, c.err)
+		}
+	}
+	noContainers(t)
 }
 
 func TestNoEngine(t *testing.T) {

@@ -14,24 +14,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// TestContainer is about what a box has that nothing was said of: one box shows it all.
+// TestContainer tests the defaults, all in one box.
 func TestContainer(t *testing.T) {
 	t.Parallel()
-	h := containerOf(t, nil)
-	isUser(t, h, "0 root /root")
-	isAllowed(t, h, packageCaps, packageCaps, 1)
-	t.Run("process", func(t *testing.T) { processes(t, h) })
+	h := testContainer(t, nil)
+	wantUser(t, h, "0 root /root")
+	wantCapabilities(t, h, packageCapabilities, packageCapabilities, 1)
+	t.Run("process", func(t *testing.T) { checkProcesses(t, h) })
 	t.Run("directory", func(t *testing.T) {
 		if r := run(t, h, shellbox.Program{Args: []string{"pwd"},
 			Dir: "/usr/lib"}); r.Stdout != "/usr/lib\n" {
 			t.Errorf("got %q", r.Stdout)
 		}
 	})
-	t.Run("network", func(t *testing.T) { ownNetwork(t, h) })
+	t.Run("network", func(t *testing.T) { wantOnlyLoopback(t, h) })
 }
 
-// isUser wants the host's programs to be those of a user, and to begin in the user's home.
-func isUser(t *testing.T, h shellbox.Host, idNameHome string) {
+// wantUser expects the host's programs to run as a user, and to start in the user's home.
+func wantUser(t *testing.T, h shellbox.Host, idNameHome string) {
 	t.Helper()
 	if r := run(t, h, sh(`echo $(id -u) $USER $HOME; pwd`)); r.Stdout != idNameHome+"\n"+
 		strings.Fields(idNameHome)[2]+"\n" {
@@ -40,13 +40,13 @@ func isUser(t *testing.T, h shellbox.Host, idNameHome string) {
 }
 
 func TestContainerUnknownUser(t *testing.T) {
-	refused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name",
+	wantRefused(t, Config{Image: testImage, User: "nobody-of-that-name"}, "nobody-of-that-name",
 		testImage, "/etc/passwd")
 }
 
 func TestContainerEnvironment(t *testing.T) {
 	t.Parallel()
-	h := containerOf(t, func(c *Config) {
+	h := testContainer(t, func(c *Config) {
 		c.Hostname = "here"
 		c.Env = []string{"A=1", "TEXT=a b'c\n\"$HOME\" ü", "UID=7", "LANG=C"}
 	})
@@ -71,7 +71,8 @@ func TestContainerEnvironment(t *testing.T) {
 	}
 }
 
-func processes(t *testing.T, h shellbox.Host) {
+// checkProcesses shows that the host's programs have their streams, a terminal and a reaper.
+func checkProcesses(t *testing.T, h shellbox.Host) {
 	r := run(t, h, sh(`printf 'out\0'; echo err >&2; exit 3`))
 	if r.Stdout != "out\x00" || r.Stderr != "err\n" || r.Status.Code != 3 {
 		t.Errorf("got %+v", r)
@@ -84,7 +85,7 @@ func processes(t *testing.T, h shellbox.Host) {
 	if r := run(t, h, sh("head -c 8388608 /dev/zero")); len(r.Stdout) != 8<<20 {
 		t.Errorf("got %d bytes", len(r.Stdout))
 	}
-	// Orphans are reaped.
+	// boxd, which is init, reaps orphans.
 	run(t, h, sh("(sleep 0.01 & ) ; exit 0"))
 	waitFor(t, "the orphan to be reaped", func() bool {
 		return !strings.Contains(run(t, h, shellbox.Program{
@@ -108,7 +109,7 @@ func TestContainerMounts(t *testing.T) {
 	noError(t, os.WriteFile(filepath.Join(dir, "file"), []byte("from the host"), 0o644))
 	volume := fmt.Sprintf("sandshell-test-%d", os.Getpid())
 	t.Cleanup(func() { d.VolumeRemove(context.Background(), volume, client.VolumeRemoveOptions{}) })
-	h := containerOf(t, func(c *Config) {
+	h := testContainer(t, func(c *Config) {
 		c.Mounts = []Mount{
 			{Source: dir, Target: "/host"},
 			{Type: Bind, Source: dir, Target: "/ro", ReadOnly: true},
@@ -138,8 +139,9 @@ func TestContainerMounts(t *testing.T) {
 	}
 }
 
-// ownNetwork wants a box without a network to have its own loopback, and nothing else.
-func ownNetwork(t *testing.T, h shellbox.Host) {
+// wantOnlyLoopback expects a box without a network to have a loopback interface of its own, and no
+// other interface.
+func wantOnlyLoopback(t *testing.T, h shellbox.Host) {
 	if r := run(t, h, sh("tail -n +3 /proc/net/dev | cut -d: -f1")); strings.TrimSpace(
 		r.Stdout) != "lo" {
 		t.Errorf("interfaces: %q", r.Stdout)
@@ -165,7 +167,7 @@ func ownNetwork(t *testing.T, h shellbox.Host) {
 
 func TestContainerNetwork(t *testing.T) {
 	t.Run("default", func(t *testing.T) {
-		h := containerOf(t, func(c *Config) {
+		h := testContainer(t, func(c *Config) {
 			c.Network, c.ExtraHosts, c.DNS = "", []string{"elsewhere:192.0.2.7"},
 				[]string{"192.0.2.53"}
 		})
@@ -178,15 +180,15 @@ func TestContainerNetwork(t *testing.T) {
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		refused(t, Config{Image: testImage, Network: "no-such-network"}, "no-such-network",
+		wantRefused(t, Config{Image: testImage, Network: "no-such-network"}, "no-such-network",
 			"docker network")
 	})
 	t.Run("bad DNS", func(t *testing.T) {
-		refused(t, Config{Image: testImage, DNS: []string{"nonsense"}}, "nonsense", "DNS")
+		wantRefused(t, Config{Image: testImage, DNS: []string{"nonsense"}}, "nonsense", "DNS")
 	})
 }
 
-// An engine on another machine, through an SSHBox.
+// TestContainerThroughSSHBox uses an engine that it reaches through an SSHBox.
 func TestContainerThroughSSHBox(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
@@ -201,7 +203,7 @@ func TestContainerThroughSSHBox(t *testing.T) {
 	}))
 	noError(t, err)
 	defer d.Close()
-	c := containerOf(t, func(c *Config) { c.Docker = d })
+	c := testContainer(t, func(c *Config) { c.Docker = d })
 	if r := run(t, c, sh("head -c 10000000 /dev/zero; exit 3")); len(r.Stdout) != 10000000 ||
 		r.Status.Code != 3 {
 		t.Errorf("got %d bytes, %+v", len(r.Stdout), r.Status)

@@ -21,29 +21,30 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestCut cuts everything that a box can be at, one after the other.
+// TestCut cuts the connection during each kind of work that a box does.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	c := newCable(t)
-	box := c.box(t, nil)
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, nil)
 	for _, cut := range []struct {
 		what string
-		test func(*testing.T, *cable, *DockerSSHBox)
+		test func(*testing.T, *engineProxy, *DockerSSHBox)
 	}{
 		{"Printing", cutPrinting}, {"Waiting", cutWaiting}, {"Job", cutJob}, {"Run", cutRun},
 		{"Copies", cutCopies}, {"Idle", cutIdle},
 		{"CopyAndDial", cutCopyAndDial}, // closes the box
 	} {
-		t.Run(cut.what, func(t *testing.T) { cut.test(t, c, box) })
+		t.Run(cut.what, func(t *testing.T) { cut.test(t, proxy, box) })
 	}
 }
 
-func cutIdle(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutIdle cuts the connection while no command is running.
+func cutIdle(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "cd /usr/share; X=1; f() { echo f$X; }")
 	noError(t, err)
 	for range 5 {
-		c.Cut()
+		proxy.Cut()
 		r, err := box.Execute(ctx, "f; pwd; echo $((X+=1))")
 		noError(t, err)
 		if !strings.Contains(r.Output, "/usr/share\n") || r.Restarted {
@@ -51,25 +52,25 @@ func cutIdle(t *testing.T, c *cable, box *DockerSSHBox) {
 		}
 	}
 	r, err := box.Execute(ctx, "f")
-	exited(t, r, err, "f6\n")
+	wantExited(t, r, err, "f6\n")
 }
 
-func cutPrinting(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutPrinting cuts the connection many times while a command prints.
+func cutPrinting(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	stop := make(chan struct{})
 	var cutting sync.WaitGroup
 	cutting.Go(func() {
-		next := c.Passed()
+		next := proxy.Passed()
 		for {
 			select {
 			case <-stop:
 				return
 			case <-time.After(time.Millisecond):
 			}
-			// Whatever the machine's speed, a connection lasts long enough to be made and to carry
-			// something.
-			if passed := c.Passed(); passed > next {
-				c.Cut()
+			// Cut by bytes, not by time: on a machine of any speed, each connection carries some.
+			if passed := proxy.Passed(); passed > next {
+				proxy.Cut()
 				next = passed + int64(100_000+rand.IntN(900_000))
 			}
 		}
@@ -83,22 +84,23 @@ func cutPrinting(t *testing.T, c *cable, box *DockerSSHBox) {
 	r, err = box.Execute(ctx, "sha256sum printed")
 	noError(t, err)
 	if !strings.HasPrefix(r.Output, hex.EncodeToString(sum[:])) {
-		t.Errorf("the output is not what was printed: %x, %s", sum, r.Output)
+		t.Errorf("the output differs from what was printed: %x, %s", sum, r.Output)
 	}
 }
 
-func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutWaiting cuts the connection while a command waits for input.
+func cutWaiting(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	r, err := box.Execute(ctx, `read -p "name? " x; echo "hello $x"`)
 	noError(t, err)
 	if r.State != sandbox.Waiting || r.Output != "name? " {
 		t.Fatalf("got %+v", r)
 	}
-	c.Cut()
+	proxy.Cut()
 	r, err = box.Input(ctx, "ann\n")
-	exited(t, r, err, "ann\nhello ann\n")
+	wantExited(t, r, err, "ann\nhello ann\n")
 
-	// Many lines typed, cut in the middle of them: each arrives once, in order.
+	// Cuts between many lines of input: each line arrives once, and in order.
 	_, err = box.Execute(ctx, "stty -echo; cat > typed", sandbox.Until(nil),
 		sandbox.Yield(100*time.Millisecond))
 	noError(t, err)
@@ -109,7 +111,7 @@ func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
 		_, err := box.Input(ctx, line, sandbox.Yield(time.Microsecond))
 		noError(t, err)
 		if i%100 == 50 {
-			c.Cut()
+			proxy.Cut()
 		}
 	}
 	r, err = box.Input(ctx, "\x04")
@@ -118,17 +120,18 @@ func cutWaiting(t *testing.T, c *cable, box *DockerSSHBox) {
 		t.Fatalf("got %+v", r)
 	}
 	r, err = box.Execute(ctx, "stty echo; cat typed", sandbox.MaxOutput(1<<20))
-	exited(t, r, err, want.String())
+	wantExited(t, r, err, want.String())
 }
 
-func cutJob(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutJob cuts the connection while a job prints.
+func cutJob(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	j, err := box.Background(ctx, "for i in $(seq 20000); do echo $i; [ $((i % 2000)) != 0 ] || "+
 		"sleep 0.1; done")
 	noError(t, err)
 	for range 5 {
 		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
-		c.Cut()
+		proxy.Cut()
 	}
 	r, err := j.Wait(ctx)
 	noError(t, err)
@@ -141,8 +144,9 @@ func cutJob(t *testing.T, c *cable, box *DockerSSHBox) {
 	}
 }
 
-func cutRun(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutRun cuts the connection while a Run reads and prints.
+func cutRun(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	in := strings.Repeat("0123456789abcdef", 500_000)
 	var out strings.Builder
 	done := make(chan error, 1)
@@ -156,17 +160,18 @@ func cutRun(t *testing.T, c *cable, box *DockerSSHBox) {
 	}()
 	for range 10 {
 		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-		c.Cut()
+		proxy.Cut()
 	}
 	noError(t, <-done)
 	if out.String() != in {
-		t.Errorf("%d bytes came of %d", out.Len(), len(in))
+		t.Errorf("%d of %d bytes came", out.Len(), len(in))
 	}
 }
 
-// A copy and a connection cannot be gone on with. They say so soon, and can be made again.
-func cutCopyAndDial(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutCopyAndDial cuts copies and connections, which cannot continue after a cut. They fail soon,
+// and can be made again.
+func cutCopyAndDial(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	big := filepath.Join(t.TempDir(), "big")
 	noError(t, os.WriteFile(big, make([]byte, 16<<20), 0o600))
 	for name, do := range map[string]func() error{
@@ -177,10 +182,10 @@ func cutCopyAndDial(t *testing.T, c *cable, box *DockerSSHBox) {
 	} {
 		_, err := box.Execute(ctx, "head -c 16000000 /dev/zero > /tmp/big")
 		noError(t, err)
-		done, before := make(chan error, 1), c.Passed()
+		done, before := make(chan error, 1), proxy.Passed()
 		go func() { done <- do() }()
-		waitFor(t, "the copy to be under way", func() bool { return c.Passed() > before+1<<20 })
-		c.Cut()
+		waitFor(t, "the copy to be under way", func() bool { return proxy.Passed() > before+1<<20 })
+		proxy.Cut()
 		select {
 		case err = <-done:
 		case <-time.After(20 * time.Second):
@@ -195,7 +200,7 @@ func cutCopyAndDial(t *testing.T, c *cable, box *DockerSSHBox) {
 		noError(t, do())
 	}
 	r, err := box.Execute(ctx, "ls -A /tmp | grep sandshell-copy || echo none")
-	exited(t, r, err, "none\n")
+	wantExited(t, r, err, "none\n")
 
 	j, err := box.Background(ctx, `python3 -c '
 import socket
@@ -216,7 +221,7 @@ while True: keep.append(s.accept()[0])'`)
 		_, err := conn.Read(make([]byte, 1))
 		read <- err
 	}()
-	c.Cut()
+	proxy.Cut()
 	select {
 	case err = <-read:
 	case <-time.After(20 * time.Second):
@@ -228,10 +233,10 @@ while True: keep.append(s.accept()[0])'`)
 	if _, err := conn.Write([]byte("x")); !errors.Is(err, sandbox.ErrCut) {
 		t.Errorf("write: %v", err)
 	}
-	for range 20 { // at the moment of the cut
+	for range 20 { // cuts while the connection is being made or has just been made
 		conn, err := box.Dial(ctx, "tcp", "127.0.0.1:7000")
 		noError(t, err)
-		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, c.Cut)
+		time.AfterFunc(time.Duration(rand.IntN(3000))*time.Microsecond, proxy.Cut)
 		for err == nil {
 			_, err = conn.Write([]byte("x"))
 		}
@@ -249,44 +254,45 @@ while True: keep.append(s.accept()[0])'`)
 	}
 }
 
-// A connection that carries nothing any more, as after a byte was changed on the way, is made anew
-// within 10 s.
+// TestCutSilently has the connection carry nothing, as happens when a byte has changed on the way.
+// The box makes a new connection within 10 s.
 func TestCutSilently(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "it waits until keepalive has found out: cuts are found every day")
-	c := newCable(t)
-	box := c.box(t, nil)
-	ctx := limit(t)
+	testenv.NeedsAll(t, "it waits until keepalive notices the cut: TestCut has cuts that are "+
+		"noticed at once every day")
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, nil)
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "X=kept")
 	noError(t, err)
-	c.Swallow(faulttest.Both)
+	proxy.Swallow(faulttest.Both)
 	begin := time.Now()
 	r, err := box.Execute(ctx, "echo $X")
-	exited(t, r, err, "kept\n")
+	wantExited(t, r, err, "kept\n")
 	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the command returned after %v", took)
 	}
 }
 
-// Who detaches while the connection is being made again leaves everything running.
+// TestCutDetach detaches while the connection is being made again. Everything keeps running.
 func TestCutDetach(t *testing.T) {
 	t.Parallel()
-	c := newCable(t)
-	box := c.box(t, func(config *Config) { config.Keep = true })
-	ctx := limit(t)
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, func(config *Config) { config.Keep = true })
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "X=kept")
 	noError(t, err)
-	d, err := client.New(client.WithHost("unix://" + c.path))
+	d, err := client.New(client.WithHost("unix://" + proxy.path))
 	noError(t, err)
 	defer d.Close()
 	for range 10 {
-		c.Cut()
+		proxy.Cut()
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
 		noError(t, box.Detach())
 		box, err = Engine{Docker: d}.Attach(ctx, box.ContainerID())
 		noError(t, err)
 		r, err := box.Execute(ctx, "echo $X")
-		exited(t, r, err, "kept\n")
+		wantExited(t, r, err, "kept\n")
 		if r.Restarted {
 			t.Fatal("the main session was lost")
 		}
@@ -294,15 +300,15 @@ func TestCutDetach(t *testing.T) {
 	noError(t, box.Close())
 }
 
-// Fifty cuts at random moments, with the machine busy: nothing lost, nothing repeated, in any
-// session.
+// TestCutFiftyTimes cuts the connection at fifty random moments on a busy machine. In no session is
+// output lost or repeated.
 func TestCutFiftyTimes(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsFull(t, "every kind of work is cut once every day")
-	c := newCable(t)
-	box := c.box(t, nil)
-	ctx := limit(t)
-	busy, rest := context.WithCancel(ctx)
+	testenv.NeedsFull(t, "TestCut cuts each kind of work every day")
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, nil)
+	ctx := testContext(t)
+	busy, stopLoad := context.WithCancel(ctx)
 	var load sync.WaitGroup
 	for range 2 {
 		load.Go(func() {
@@ -312,7 +318,7 @@ func TestCutFiftyTimes(t *testing.T) {
 		})
 	}
 	defer load.Wait()
-	defer rest()
+	defer stopLoad()
 	stop := make(chan struct{})
 	var work sync.WaitGroup
 	for i := range 4 {
@@ -346,20 +352,20 @@ func TestCutFiftyTimes(t *testing.T) {
 	}
 	for range 50 {
 		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
-		c.Cut()
+		proxy.Cut()
 	}
 	close(stop)
 	work.Wait()
 }
 
-// A box that cannot be reached any more is lost after Linger, with the reason.
+// TestCutForGood shows that a box that cannot be reached is lost after Linger, and ends by itself.
 func TestCutForGood(t *testing.T) {
 	t.Parallel()
-	c := newCable(t)
-	box := c.box(t, func(config *Config) { config.Linger = 2 * time.Second })
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, func(config *Config) { config.Linger = 2 * time.Second })
 	id := box.ContainerID()
-	c.Unplug(true)
-	ctx := limit(t)
+	proxy.Unplug(true)
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "sleep 100")
 	if !errors.Is(err, sandbox.ErrLost) {
 		t.Errorf("got %v", err)
@@ -369,5 +375,5 @@ func TestCutForGood(t *testing.T) {
 		_, err := d.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		return err != nil
 	})
-	c.Unplug(false)
+	proxy.Unplug(false)
 }

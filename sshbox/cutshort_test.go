@@ -15,34 +15,35 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A writer that calls first at its first Write.
-type calling struct {
-	once  sync.Once
-	first func()
-	n     int
+// An onFirstWrite is a writer that runs call at its first Write.
+type onFirstWrite struct {
+	once    sync.Once
+	call    func()
+	written int
 }
 
-func (c *calling) Write(p []byte) (int, error) {
-	c.once.Do(c.first)
-	c.n += len(p)
+func (c *onFirstWrite) Write(p []byte) (int, error) {
+	c.once.Do(c.call)
+	c.written += len(p)
 	return len(p), nil
 }
 
-// A program has ended well, but the box is lost before all of its output has come: Run says so.
+// TestOutputCutShort loses the box after a program has succeeded and before all of its output has
+// come. Run returns an error.
 func TestOutputCutShort(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	ctx := limit(t)
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
 	ended := func() bool {
-		// behind it the program's status has come, too
+		// When this Run has returned, the status of the first program has come too.
 		code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"pgrep", "-x", "head"}})
 		noError(t, err)
 		return code != 0
 	}
-	out := &calling{first: func() {
+	out := &onFirstWrite{call: func() {
 		waitFor(t, "the program's end", ended)
 		_, err := d.ContainerRemove(ctx, box.ContainerID(),
 			client.ContainerRemoveOptions{Force: true})
@@ -52,24 +53,25 @@ func TestOutputCutShort(t *testing.T) {
 			return errors.Is(err, sandbox.ErrLost)
 		})
 	}}
-	const size = 400 << 10 // boxd takes as much from a program whose output nobody reads
+	const size = 400 << 10 // boxd buffers this much of a program whose output nobody reads
 	code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"head", "-c", strconv.Itoa(size),
 		"/dev/zero"}, Stdout: out})
-	if !errors.Is(err, sandbox.ErrLost) && out.n < size {
-		t.Errorf("%d bytes of %d have come, status %d, %v", out.n, size, code, err)
+	if !errors.Is(err, sandbox.ErrLost) && out.written < size {
+		t.Errorf("%d of %d bytes have come, status %d, %v", out.written, size, code, err)
 	}
-	if out.n == size {
-		t.Error("all has come: the box was not lost in between")
+	if out.written == size {
+		t.Error("all of the output has come: the box was lost too late")
 	}
 }
 
-// Copies at the very moment of a cut: they are made, or cut; the box is open all the time.
-func cutCopies(t *testing.T, c *cable, box *DockerSSHBox) {
-	ctx := limit(t)
+// cutCopies cuts the connection at the moment at which a copy starts. The copy succeeds, or fails
+// with ErrCut. The box stays open.
+func cutCopies(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
+	ctx := testContext(t)
 	dir := t.TempDir()
 	for range 40 {
 		var cut sync.WaitGroup
-		cut.Go(c.Cut)
+		cut.Go(proxy.Cut)
 		err := box.CopyFrom(ctx, "/etc/hostname", dir)
 		cut.Wait()
 		if err != nil && !errors.Is(err, sandbox.ErrCut) {
@@ -78,11 +80,11 @@ func cutCopies(t *testing.T, c *cable, box *DockerSSHBox) {
 	}
 }
 
-// A copy from a box that is paused heeds its ctx at once.
+// TestCopyFromPaused shows that a copy from a paused box returns when its ctx ends.
 func TestCopyFromPaused(t *testing.T) {
 	t.Parallel()
 	d := testEngine(t)
-	box, err := New(limit(t), Config{Image: testImage, Network: "none"})
+	box, err := New(testContext(t), Config{Image: testImage, Network: "none"})
 	noError(t, err)
 	defer box.Close()
 	err = docker.Pause(t.Context(), d, box.ContainerID())
@@ -94,7 +96,7 @@ func TestCopyFromPaused(t *testing.T) {
 		context.DeadlineExceeded) {
 		t.Errorf("CopyFrom: %v", err)
 	}
-	// it was noticed that the connection is silent
+	// If it took longer, it returned because keepalive had noticed a silent connection.
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("CopyFrom took %v", took)
 	}
@@ -102,26 +104,26 @@ func TestCopyFromPaused(t *testing.T) {
 	noError(t, err)
 }
 
-// A copy that an outage has cut says so when the box can be asked again, or after some seconds: the
-// outage is no end of the caller's context.
+// TestCutCopyInOutage shows that a copy that an outage has cut returns ErrCut, when the box answers
+// again or after some seconds. It does not return the error of a context.
 func TestCutCopyInOutage(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "the outage lasts longer than a question about the box: cuts of copies "+
-		"are tried every day")
-	c := newCable(t)
-	box := c.box(t, nil)
-	ctx := limit(t)
+	testenv.NeedsAll(t, "the outage lasts longer than a question about the box: TestCut cuts "+
+		"copies every day")
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, nil)
+	ctx := testContext(t)
 	_, err := box.Execute(ctx, "head -c 200M /dev/zero >/tmp/big")
 	noError(t, err)
 	copied := make(chan error)
 	go func() { copied <- box.CopyFrom(ctx, "/tmp/big", filepath.Join(t.TempDir(), "big")) }()
-	before := c.Passed()
-	waitFor(t, "the copy", func() bool { return c.Passed() > before+1<<20 })
-	c.Unplug(true)
+	before := proxy.Passed()
+	waitFor(t, "the copy", func() bool { return proxy.Passed() > before+1<<20 })
+	proxy.Unplug(true)
 	err = <-copied
 	if !errors.Is(err, sandbox.ErrCut) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("CopyFrom: %v", err)
 	}
-	c.Unplug(false)
+	proxy.Unplug(false)
 	noError(t, box.CopyFrom(ctx, "/etc/hostname", filepath.Join(t.TempDir(), "small")))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDevicesGone: without the devices that a shell needs, a session says at once which is missing.
+// TestDevicesGone removes a device that a shell needs. Open returns at once, and its error names
+// the device.
 func TestDevicesGone(t *testing.T) {
 	t.Parallel()
 	testEngine(t)

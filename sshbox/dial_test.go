@@ -14,12 +14,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// dialError logs in with c and expects a refusal that names the address, the user and all of want.
+// dialError dials with c, and expects a DialError that contains the address, the user and all of
+// want.
 func dialError(t *testing.T, c DialConfig, want ...string) *DialError {
 	t.Helper()
 	c, err := c.withDefaults()
 	noError(t, err)
-	h, err := c.host(t.Context())
+	h, err := c.logIn(t.Context())
 	if err == nil {
 		h.Close()
 		t.Fatal("logged in")
@@ -36,6 +37,7 @@ func dialError(t *testing.T, c DialConfig, want ...string) *DialError {
 	return e
 }
 
+// TestDialUnreachable dials servers that refuse, do not answer or hang up.
 func TestDialUnreachable(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -54,7 +56,7 @@ func TestDialUnreachable(t *testing.T) {
 			t.Errorf("not a DNSError: %v", e)
 		}
 	})
-	t.Run("silent", func(t *testing.T) { // accepts, and never says a word
+	t.Run("silent", func(t *testing.T) { // a server that accepts, and sends nothing
 		c := s.config()
 		c.Address = listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 			io.Copy(io.Discard, c)
@@ -68,11 +70,11 @@ func TestDialUnreachable(t *testing.T) {
 		begin := time.Now()
 		c, err := c.withDefaults()
 		noError(t, err)
-		if _, err := c.host(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := c.logIn(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("took %v", d)
+			t.Errorf("it returned %v after the call", d)
 		}
 	})
 	t.Run("another service", func(t *testing.T) {
@@ -93,13 +95,14 @@ func TestDialUnreachable(t *testing.T) {
 		n := 0
 		tries.Range(func(any, any) bool { n++; return true })
 		if n < 2 {
-			t.Errorf("tried %d times: a server that has too many newcomers deserves another try", n)
+			t.Errorf("tried %d times: a server that hangs up may have too many connections just "+
+				"then, so Dial must try again", n)
 		}
 	})
 }
 
-// By default a silent machine is lost within 10 s: the last sign of life may be nearly as old as a
-// question.
+// TestKeepAliveDefault shows that a silent machine is lost within 10 s by default. When a machine
+// falls silent, its last sign of life may be almost KeepAlive old.
 func TestKeepAliveDefault(t *testing.T) {
 	c, err := DialConfig{Address: "machine"}.withDefaults()
 	noError(t, err)
@@ -108,12 +111,12 @@ func TestKeepAliveDefault(t *testing.T) {
 	}
 }
 
-// KeepAlive and KeepAliveMax reach the connection. (sshhost's tests show what becomes of a Host
-// whose server is gone.)
+// TestKeepAlive shows that KeepAlive and KeepAliveMax reach the connection. (The tests of sshhost
+// show what happens to a Host whose server is gone.)
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
-	there, wire := startSSHD(t).Through(t)
-	h := (&sshd{there}).host(t, func(c *DialConfig) {
+	proxied, wire := startSSHD(t).Through(t)
+	h := (&sshd{proxied}).host(t, func(c *DialConfig) {
 		c.KeepAlive, c.KeepAliveMax = 50*time.Millisecond, 2
 	})
 	wire.Silence()
@@ -125,6 +128,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
+// TestAddress shows which addresses are accepted, and that the default port is 22.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -146,6 +150,6 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	if _, err := (DialConfig{Address: "machine", Env: []string{"A"}}).withDefaults(); err == nil {
-		t.Error("an Env without a value")
+		t.Error("an Env entry without a value was accepted")
 	}
 }

@@ -13,19 +13,20 @@ import (
 
 const testImage = dockertest.Image
 
-// testEngine returns a client of the engine, and skips the test where there is no engine or no
+// testEngine returns a client of the engine. It skips the test if there is no engine or no test
 // image.
 func testEngine(t testing.TB) *client.Client {
 	t.Helper()
 	return dockertest.Engine(t, testImage)
 }
 
+// noContainers expects that this process has no containers.
 func noContainers(t testing.TB) {
 	t.Helper()
 	dockertest.NoContainers(t)
 }
 
-// makeContainer makes a container as a host.
+// makeContainer makes a container, as New does.
 func makeContainer(ctx context.Context, c Config) (*dockerHost, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -35,8 +36,8 @@ func makeContainer(ctx context.Context, c Config) (*dockerHost, error) {
 	return h, err
 }
 
-// containerOf makes a container of the test image, which the test's end removes.
-func containerOf(t testing.TB, change func(*Config)) *dockerHost {
+// testContainer makes a container of the test image, which it removes when the test ends.
+func testContainer(t testing.TB, change func(*Config)) *dockerHost {
 	t.Helper()
 	testEngine(t)
 	c := Config{Image: testImage, Network: "none"}
@@ -49,6 +50,7 @@ func containerOf(t testing.TB, change func(*Config)) *dockerHost {
 	return h
 }
 
+// BenchmarkContainer measures a box's start, beside the same calls of the engine.
 func BenchmarkContainer(b *testing.B) {
 	d := testEngine(b)
 	b.Run("New", func(b *testing.B) {
@@ -72,7 +74,7 @@ func BenchmarkContainer(b *testing.B) {
 			b.StartTimer()
 		}
 	})
-	// docker create, start, and one exec.
+	// The floor is docker create, start, and one exec.
 	b.Run("New/floor", func(b *testing.B) {
 		for b.Loop() {
 			yes := true

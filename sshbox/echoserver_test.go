@@ -16,8 +16,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// echoServer says on which port of loopback it listens; beside it on a socket of the name it was
-// given. What comes goes back.
+// echoServer is a program that sends back what it receives. It listens on a port of loopback, which
+// it prints, and on the socket that its argument names.
 const echoServer = `package main
 
 import (
@@ -55,6 +55,7 @@ func serve(l net.Listener) {
 }
 `
 
+// makeEchoServer builds echoServer once, and returns the program.
 var makeEchoServer = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "sandshell-echo-")
 	if err != nil {
@@ -73,15 +74,15 @@ var makeEchoServer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(filepath.Join(dir, "echo"))
 })
 
-// dials brings a server into the box, and talks to it.
-func dials(t *testing.T, box sandbox.Sandbox, dir string) {
+// dialServer starts an echo server in the box, and dials it.
+func dialServer(t *testing.T, box sandbox.Sandbox, dir string) {
 	t.Helper()
 	if _, err := box.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err,
 		syscall.ECONNREFUSED) {
-		t.Errorf("Dial where nobody listens: %v", err)
+		t.Errorf("Dial of a port on which nothing listens: %v", err)
 	}
 	if dir == "/dev/shm" {
-		t.Log("no server: the user can write to no directory from which programs can be executed")
+		t.Log("no server: the user can write only to a directory whose programs cannot be executed")
 		return
 	}
 	program, err := makeEchoServer()
@@ -91,14 +92,14 @@ func dials(t *testing.T, box sandbox.Sandbox, dir string) {
 	noError(t, box.CopyTo(t.Context(), file, dir+"/server"))
 	j, err := box.Background(t.Context(), "exec "+dir+"/server "+dir+"/socket")
 	noError(t, err)
-	var said string
+	var printed string
 	waitFor(t, "the server", func() bool {
 		data, _, err := j.Logs(t.Context(), 0)
 		noError(t, err)
-		said = string(data)
-		return strings.Contains(said, " .")
+		printed = string(data)
+		return strings.Contains(printed, " .")
 	})
-	for network, address := range map[string]string{"tcp": strings.Fields(said)[2],
+	for network, address := range map[string]string{"tcp": strings.Fields(printed)[2],
 		"unix": dir + "/socket"} {
 		conn, err := box.Dial(t.Context(), network, address)
 		noError(t, err)

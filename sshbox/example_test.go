@@ -24,7 +24,7 @@ func ExampleNew() {
 		},
 	})
 	if err != nil {
-		log.Fatal(err) // says what is missing: an engine, the image, an sshd in it, …
+		log.Fatal(err) // names what is missing, for example the engine or the image
 	}
 	defer box.Close()
 
@@ -50,7 +50,7 @@ func ExampleDial() {
 	fmt.Print(result.Output)
 }
 
-// The engine of another machine, reached through an SSHBox.
+// This example uses the engine of another machine, which it reaches through an SSHBox.
 func ExampleConfig_remoteEngine() {
 	ctx := context.Background()
 	machine, err := sshbox.Dial(ctx, sshbox.DialConfig{Address: "big-machine.example.com"})

@@ -22,7 +22,7 @@ import (
 //go:embed testdata/hostile.py
 var hostileServer string
 
-// What a file server claims, over an sshd without boxd.
+// TestHostileFileServer has a file server, behind an sshd without boxd, make false claims.
 func TestHostileFileServer(t *testing.T) {
 	read := func(limit int64) func(context.Context, sandbox.Files) error {
 		return func(ctx context.Context, f sandbox.Files) error {
@@ -41,7 +41,7 @@ func TestHostileFileServer(t *testing.T) {
 	for _, c := range []struct {
 		mode, call string
 		do         func(context.Context, sandbox.Files) error
-		says       string
+		wantError  string
 		time       time.Duration
 	}{
 		{"size", "ReadFile", read(0), "18446744073709551614", 0},
@@ -63,25 +63,26 @@ func TestHostileFileServer(t *testing.T) {
 			noError(t, os.Chmod(filepath.Dir(program), 0o755))
 			noError(t, os.WriteFile(program, []byte("#!/usr/bin/python3\n"+hostileServer), 0o755))
 			s := startSSHD(t, "Subsystem sftp /usr/bin/env HOSTILE="+c.mode+" "+program)
-			box, err := Dial(limit(t), s.config())
+			box, err := Dial(testContext(t), s.config())
 			noError(t, err)
 			defer box.Close()
 			return c.do(ctx, box.Files())
-		}, Says: c.says, Time: c.time}.Run(t)
+		}, Says: c.wantError, Time: c.time}.Run(t)
 	}
 }
 
-// TestStreamsOfOthers: a program of the same user cannot open the streams of boxd's programs.
+// TestStreamsOfOthers shows that a program of the same user cannot open the streams of boxd's
+// programs.
 func TestStreamsOfOthers(t *testing.T) {
 	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none"})
-	ctx := limit(t)
+	ctx := testContext(t)
 	files := box.Files()
 	noError(t, files.WriteFile(ctx, "/tmp/hostile.py", []byte(hostileServer), 0o755))
 	events, err := files.Watch(ctx, "/tmp")
 	noError(t, err)
 	for _, server := range []string{"files", "watch"} {
-		does(t, box, "python3 /tmp/hostile.py size "+server, 0,
+		expect(t, box, "python3 /tmp/hostile.py size "+server, 0,
 			strings.Repeat("open: No such device or address\n"+
 				"pidfd_getfd: Operation not permitted\n", 2)+"refused\n")
 	}
@@ -89,52 +90,55 @@ func TestStreamsOfOthers(t *testing.T) {
 	for e, err := range events {
 		noError(t, err)
 		if e.Op != sandbox.FileCreated || e.Name != "new" {
-			t.Errorf("the watch tells of %+v", e)
+			t.Errorf("the watch reports %+v", e)
 		}
 		break
 	}
 }
 
-// What the programs of a container say that others have taken the place of. Those of boxd's own can
-// be taken by who may trace them.
+// TestHostileContainer replaces programs of a container by ones that print without end. The
+// programs of boxd can be replaced too, because this box may trace them.
 func TestHostileContainer(t *testing.T) {
 	box := newBox(t, Config{Image: testImage, Network: "none", Memory: 512 << 20,
 		CapAdd: []string{"SYS_PTRACE"}})
-	noError(t, box.Files().WriteFile(limit(t), "/tmp/hostile.py", []byte(hostileServer), 0o755))
-	does(t, box,
+	noError(t, box.Files().WriteFile(testContext(t), "/tmp/hostile.py", []byte(hostileServer),
+		0o755))
+	expect(t, box,
 		`mkdir -p /tmp/w; printf '#!/bin/bash\nexec yes %s\n' "$(printf 'A%.0s' $(seq 100))" >/tmp/yes; chmod +x /tmp/yes`, 0, "")
-	instead := func(program string, call func(context.Context) error) func(context.Context,
-		*testing.T) error {
+	type caseCall = func(context.Context, *testing.T) error
+	// replace puts a program that prints without end in place of a program of the box, during call.
+	replace := func(program string, call func(context.Context) error) caseCall {
 		return func(ctx context.Context, t *testing.T) error {
-			does(t, box, "p=$(command -v "+program+" || echo /usr/local/bin/"+program+
+			expect(t, box, "p=$(command -v "+program+" || echo /usr/local/bin/"+program+
 				"); [ ! -e $p ] || cp -P $p /tmp/kept; cp /tmp/yes /tmp/new; mv /tmp/new $p", 0, "")
-			defer does(t, box, "p=$(command -v "+program+
+			defer expect(t, box, "p=$(command -v "+program+
 				"); if [ -e /tmp/kept ] || [ -L /tmp/kept ]; then mv /tmp/kept $p; else rm $p; fi",
 				0, "")
 			return call(ctx)
 		}
 	}
-	taken := func(mode, server string, begin, call func(context.Context) error) func(
-		context.Context, *testing.T) error {
+	// takeStreams calls begin, which starts a program of boxd, and has hostile.py take over that
+	// program's streams during call.
+	takeStreams := func(mode, server string, begin, call func(context.Context) error) caseCall {
 		return func(ctx context.Context, t *testing.T) error {
 			noError(t, begin(ctx))
-			does(t, box, "rm -f /tmp/attack", 0, "") // the case's before
+			expect(t, box, "rm -f /tmp/attack", 0, "") // of the case before
 			attack, err := box.Background(ctx, "exec python3 /tmp/hostile.py "+mode+" "+server+
 				" >/tmp/attack 2>&1")
 			noError(t, err)
 			defer func() {
-				noError(t, attack.Kill(limit(t)))
-				does(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true",
+				noError(t, attack.Kill(testContext(t)))
+				expect(t, box, "kill -KILL $(sed -n 's/stopped //p' /tmp/attack) 2>/dev/null; true",
 					0, "")
 			}()
-			does(t, box, "until grep -qs stopped /tmp/attack; do sleep 0.01; done", 0, "")
+			expect(t, box, "until grep -qs stopped /tmp/attack; do sleep 0.01; done", 0, "")
 			return call(ctx)
 		}
 	}
 	files := box.Files()
 	open := func(ctx context.Context) error {
 		_, err := files.Stat(ctx, "/")
-		for errors.Is(err, sandbox.ErrCut) { // of the server that the case before has killed
+		for errors.Is(err, sandbox.ErrCut) { // if the case before has killed the server
 			_, err = files.Stat(ctx, "/")
 		}
 		return err
@@ -143,6 +147,9 @@ func TestHostileContainer(t *testing.T) {
 	read := func(ctx context.Context) error {
 		_, err := files.ReadFile(ctx, "/etc/hostname", 0)
 		return err
+	}
+	write := func(ctx context.Context) error {
+		return files.WriteFile(ctx, "/tmp/written", nil, 0o600)
 	}
 	var events func(func(sandbox.FileEvent, error) bool)
 	watch := func(ctx context.Context) error {
@@ -157,15 +164,18 @@ func TestHostileContainer(t *testing.T) {
 		return last
 	}
 	for _, c := range []hostiletest.Case{
-		{Name: "ReadFileTaken", Call: taken("size", "files", open, read),
+		{Name: "ReadFileTaken", Call: takeStreams("size", "files", open, read),
 			Says: "18446744073709551614"},
-		{Name: "ReadDirTaken", Call: taken("list", "files", open, list), Says: "20 MiB"},
-		{Name: "WatchTaken", Call: taken("line", "watch", watch, next), Says: "KiB"},
-		{Name: "ExecuteCLI", Call: instead("execute_cli", func(ctx context.Context) error {
+		{Name: "ReadDirTaken", Call: takeStreams("list", "files", open, list), Says: "20 MiB"},
+		{Name: "EntriesTaken", Call: takeStreams("entries", "files", open, list),
+			Says: "18446744073709551614"},
+		{Name: "MessageTaken", Call: takeStreams("message", "files", open, write), Says: "ended"},
+		{Name: "WatchTaken", Call: takeStreams("line", "watch", watch, next), Says: "KiB"},
+		{Name: "ExecuteCLI", Call: replace("execute_cli", func(ctx context.Context) error {
 			_, err := jupyter.Connect(ctx, box, jupyter.Config{})
 			return err
 		}), Says: "64 KiB"},
-		{Name: "PluginsSh", Call: instead("sh", func(ctx context.Context) error {
+		{Name: "PluginsSh", Call: replace("sh", func(ctx context.Context) error {
 			return box.InitPlugins(ctx, plugin.Plugin{Name: "p",
 				Files: fstest.MapFS{"setup.sh": {Data: []byte("true\n"), Mode: 0o755}}})
 		}), Says: "MiB"},
@@ -174,12 +184,12 @@ func TestHostileContainer(t *testing.T) {
 				Files: fstest.MapFS{"setup.sh": {Data: []byte("exec yes AAAAAAAAAAAAAAAA\n"),
 					Mode: 0o755}}})
 		}, Time: time.Minute},
-		{Name: "Pytool", Call: instead("sh", func(ctx context.Context) error {
+		{Name: "Pytool", Call: replace("sh", func(ctx context.Context) error {
 			_, err := (&pytool.Tool{Function: "f", Source: "def f(): pass"}).Call(ctx, box,
 				pytool.Call{Timeout: 2 * time.Second})
 			return err
 		})},
-		{Name: "Browser", Call: instead("sh", func(ctx context.Context) error {
+		{Name: "Browser", Call: replace("sh", func(ctx context.Context) error {
 			_, err := browser.Open(ctx, box, browser.Config{})
 			return err
 		}), Says: "4 KiB", Time: 3 * time.Second},

@@ -18,16 +18,18 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A HostKeyError says that the machine at an address is not known to be the right one. No password
-// and no signature has been sent to it.
+// A HostKeyError says that the machine at an address has not shown a known host key. Neither a
+// password nor a signature has been sent to the machine.
 type HostKeyError struct {
 	Address string
-	Key     ssh.PublicKey         // what the machine has shown
-	Known   []knownhosts.KnownKey // what it should have shown; empty if the machine is not known
+	Key     ssh.PublicKey         // the key that the machine has shown
+	Known   []knownhosts.KnownKey // the machine's known keys; empty if the machine is not known
 	Files   []string              // the known_hosts files that were read
-	Err     error                 // of DialConfig.HostKey, or why it is refused for good (revoked)
+	// Err is the error of DialConfig.HostKey, or says that the key is revoked.
+	Err error
 }
 
+// Error says which key the machine has shown, which one is known, and what to do.
 func (e *HostKeyError) Error() string {
 	shown := fmt.Sprintf("%s %s", e.Key.Type(), ssh.FingerprintSHA256(e.Key))
 	if e.Err != nil {
@@ -38,7 +40,7 @@ func (e *HostKeyError) Error() string {
 		known := e.Known[0]
 		return fmt.Sprintf("host key of %s has changed: it has shown %s, but %s:%d has %s %s. "+
 			"Somebody may be listening in. "+
-			"If you know why it has changed: ssh-keygen -R '%s', and add the new one",
+			"If you know why it has changed, run ssh-keygen -R '%s' and add the new key",
 			e.Address, shown, known.Filename, known.Line, known.Key.Type(),
 			ssh.FingerprintSHA256(known.Key), name)
 	}
@@ -53,14 +55,15 @@ func (e *HostKeyError) Error() string {
 		e.Address, shown, where, port, host)
 }
 
+// Unwrap returns e.Err.
 func (e *HostKeyError) Unwrap() error { return e.Err }
 
 // hostKeys checks host keys for one connection.
 type hostKeys struct {
-	callback ssh.HostKeyCallback
-	ours     bool // it goes by files, not by what the caller gave
-	files    []string
-	err      atomic.Pointer[HostKeyError]
+	callback  ssh.HostKeyCallback
+	fromFiles bool // callback reads known_hosts; it is not DialConfig.HostKey
+	files     []string
+	err       atomic.Pointer[HostKeyError]
 }
 
 func (c DialConfig) hostKeys(ctx context.Context) (*hostKeys, error) {
@@ -78,9 +81,9 @@ func (c DialConfig) hostKeys(ctx context.Context) (*hostKeys, error) {
 	}
 	callback, err := readKnownHosts(files)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("DialConfig.KnownHosts: %w", err)
 	}
-	return &hostKeys{callback: callback, ours: true, files: files}, nil
+	return &hostKeys{callback: callback, fromFiles: true, files: files}, nil
 }
 
 func defaultKnownHosts() (files []string) {
@@ -96,9 +99,9 @@ func defaultKnownHosts() (files []string) {
 	return files
 }
 
-// readKnownHosts reads the files. x/crypto refuses a whole file for one line that it does not
-// understand, such as a key of a kind that it does not have: those lines are left out, as OpenSSH
-// does.
+// readKnownHosts reads known_hosts files. x/crypto refuses a whole file for one line that it does
+// not understand, such as a key of an unknown kind. readKnownHosts leaves such lines out, as
+// OpenSSH does.
 func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
 	callback, err := knownhosts.New(files...)
 	var path *fs.PathError
@@ -120,7 +123,7 @@ func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
 		lines := bytes.Split(data, []byte("\n"))
 		for i, line := range lines {
 			if _, _, _, _, _, err := ssh.ParseKnownHosts(line); err != nil {
-				lines[i] = nil // keeps the numbers of the others
+				lines[i] = nil // an empty line, so that the other lines keep their numbers
 			}
 		}
 		name := filepath.Join(dir, fmt.Sprint(i))
@@ -146,7 +149,7 @@ func readKnownHosts(files []string) (ssh.HostKeyCallback, error) {
 	}, nil
 }
 
-// check is the ssh.HostKeyCallback. It keeps the error, which x/crypto passes on as text.
+// check is the ssh.HostKeyCallback. It stores the error, because x/crypto passes on only its text.
 func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) error {
 	err := k.callback(address, withPort(remote), key)
 	if err == nil {
@@ -154,7 +157,7 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	}
 	wrong := &HostKeyError{Address: address, Key: key, Files: k.files}
 	var known *knownhosts.KeyError
-	if k.ours && errors.As(err, &known) {
+	if k.fromFiles && errors.As(err, &known) {
 		wrong.Known = known.Want
 	} else {
 		wrong.Err = err
@@ -163,23 +166,24 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	return wrong
 }
 
-// algorithms are the kinds of keys that the machine is known by: a server that has several shows
-// the first kind that it is asked for, and one that is not in known_hosts would be taken for a
-// wrong machine. nil, the default, if it is not known at all.
+// algorithms returns the kinds of the machine's known keys. A server with several host keys shows
+// the first kind that it is asked for. If that key were not in known_hosts, the machine would seem
+// to be the wrong one. If the machine is not known, algorithms returns nil, which stands for the
+// defaults.
 func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
-	if !k.ours {
+	if !k.fromFiles {
 		return nil
 	}
-	nobody, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	unknown, _ := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	var known *knownhosts.KeyError
-	if !errors.As(k.callback(address, withPort(remote), nobody), &known) || len(known.Want) == 0 {
+	if !errors.As(k.callback(address, withPort(remote), unknown), &known) || len(known.Want) == 0 {
 		return nil
 	}
 	supported := ssh.SupportedAlgorithms().HostKeys
 	var kinds []string
 	for _, w := range known.Want {
 		if isAuthority(w) {
-			// A certificate of any kind of key.
+			// The authority may have signed a key of any kind.
 			for _, a := range supported {
 				if strings.Contains(a, "-cert-v01@") {
 					kinds = append(kinds, a)
@@ -188,7 +192,7 @@ func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
 			continue
 		}
 		switch kind := w.Key.Type(); kind {
-		case ssh.KeyAlgoRSA: // the key of several algorithms
+		case ssh.KeyAlgoRSA: // one kind of key, several algorithms
 			kinds = append(kinds, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
 		default:
 			kinds = append(kinds, kind)
@@ -203,7 +207,8 @@ func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
 	return uniq
 }
 
-// isAuthority reports whether a line is of a certificate authority, which x/crypto does not tell.
+// isAuthority reports whether a line of known_hosts has a certificate authority. x/crypto does not
+// say.
 func isAuthority(k knownhosts.KnownKey) bool {
 	data, err := os.ReadFile(k.Filename)
 	if err != nil {
@@ -214,9 +219,8 @@ func isAuthority(k knownhosts.KnownKey) bool {
 		bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
 }
 
-// withPort is remote if it is an IP address with a port, and one that nobody has if it is not:
-// x/crypto takes no other, though it goes by the name. (DialContext may return any kind of
-// connection.)
+// withPort returns remote if it is an address with a port, and 0.0.0.0:0 if not. x/crypto requires
+// a port, though it looks keys up by name, and DialContext may return any kind of connection.
 func withPort(remote net.Addr) net.Addr {
 	if remote != nil {
 		if _, _, err := net.SplitHostPort(remote.String()); err == nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
+// TestKnownHosts dials with several known_hosts files, and expects a login or a HostKeyError.
 func TestKnownHosts(t *testing.T) {
 	s := startSSHD(t)
 	home := t.TempDir()
@@ -52,7 +53,7 @@ func TestKnownHosts(t *testing.T) {
 			if c.want == nil {
 				config, err := config.withDefaults()
 				noError(t, err)
-				h, err := config.host(t.Context())
+				h, err := config.logIn(t.Context())
 				noError(t, err)
 				h.Close()
 				return
@@ -71,7 +72,8 @@ func TestKnownHosts(t *testing.T) {
 	})
 }
 
-// A server with several keys shows the one that is known, whichever it prefers.
+// TestKnownHostsWithAnotherKind shows that a server with several keys is accepted if one of them is
+// known, even if the server prefers another.
 func TestKnownHostsWithAnotherKind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,16 +92,16 @@ func TestKnownHostsWithAnotherKind(t *testing.T) {
 		c.HostKey, c.KnownHosts = nil, []string{file}
 		c, err := c.withDefaults()
 		noError(t, err)
-		h, err := c.host(t.Context())
+		h, err := c.logIn(t.Context())
 		if err != nil {
-			t.Errorf("known by %s: %v", key.Type(), err)
+			t.Errorf("with a known key of type %s: %v", key.Type(), err)
 			continue
 		}
 		h.Close()
 	}
 }
 
-// A host certificate, by the authority in known_hosts.
+// TestKnownHostsAuthority accepts a host certificate of an authority in known_hosts.
 func TestKnownHostsAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,7 +119,7 @@ func TestKnownHostsAuthority(t *testing.T) {
 	c.HostKey, c.KnownHosts = nil, []string{file}
 	c, err = c.withDefaults()
 	noError(t, err)
-	h, err := c.host(t.Context())
+	h, err := c.logIn(t.Context())
 	noError(t, err)
 	h.Close()
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// imported makes an image of one file of random bytes, by docker import.
-func imported(t *testing.T, name string, size int64) string {
+// importImage makes an image of one file of random bytes, by docker import.
+func importImage(t *testing.T, name string, size int64) string {
 	t.Helper()
 	d := testEngine(t)
 	var b bytes.Buffer
@@ -41,25 +41,26 @@ func imported(t *testing.T, name string, size int64) string {
 	return name
 }
 
+// imageName returns an image's name that no other test uses.
 func imageName(t *testing.T) string {
 	return strings.ToLower(fmt.Sprintf("sandshell-%s-%d:latest",
 		strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid()))
 }
 
 func TestImageMissing(t *testing.T) {
-	refused(t, Config{Image: "sandshell-no-such-image", Pull: PullNever}, "sandshell-no-such-image",
-		"not there", "docker pull")
-	refused(t, Config{Image: testImage, Platform: "linux/s390x", Pull: PullNever}, testImage,
-		"another platform")
-	// A registry that is not one.
+	wantRefused(t, Config{Image: "sandshell-no-such-image", Pull: PullNever},
+		"sandshell-no-such-image", "not there", "docker pull")
+	wantRefused(t, Config{Image: testImage, Platform: "linux/arm64/v9", Pull: PullNever},
+		testImage, "another platform")
+	// A server that is not a registry.
 	l := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {})
-	refused(t, Config{Image: l.Addr().String() + "/image:tag"}, l.Addr().String()+"/image:tag",
+	wantRefused(t, Config{Image: l.Addr().String() + "/image:tag"}, l.Addr().String()+"/image:tag",
 		"pull image")
-	refused(t, Config{Image: "Not A Name", Pull: PullAlways}, "Not A Name")
+	wantRefused(t, Config{Image: "Not A Name", Pull: PullAlways}, "Not A Name")
 }
 
-// startRegistry starts a registry on loopback, which an engine takes without TLS. Its storage ends
-// with the test.
+// startRegistry starts a registry on loopback, where an engine needs no TLS. The registry and its
+// storage go when the test ends.
 func startRegistry(t *testing.T) string {
 	t.Helper()
 	binary, err := exec.LookPath("docker-registry")
@@ -94,11 +95,12 @@ func startRegistry(t *testing.T) string {
 	return address
 }
 
+// TestPull pulls an image from a registry by each PullPolicy, and shows the progress.
 func TestPull(t *testing.T) {
 	d := testEngine(t)
-	podman := dockertest.Podman(t, d) // which tells no sizes
+	podman := dockertest.Podman(t, d) // which reports no sizes
 	registry := startRegistry(t)
-	name := imported(t, registry+"/sandshell/test:1", 3<<20)
+	name := importImage(t, registry+"/sandshell/test:1", 3<<20)
 	push, err := d.ImagePush(t.Context(), name, client.ImagePushOptions{RegistryAuth: "e30="})
 	noError(t, err)
 	err = push.Wait(t.Context())
@@ -116,9 +118,9 @@ func TestPull(t *testing.T) {
 		_, err := d.ImageRemove(t.Context(), name, client.ImageRemoveOptions{})
 		noError(t, err)
 	}
-	made := func(pull PullPolicy) (progress []PullProgress) {
+	pull := func(policy PullPolicy) (progress []PullProgress) {
 		t.Helper()
-		_, err := e.Image(t.Context(), Config{Image: name, Pull: pull,
+		_, err := e.Image(t.Context(), Config{Image: name, Pull: policy,
 			Progress: func(p PullProgress) { progress = append(progress, p) }}.source())
 		noError(t, err)
 		return progress
@@ -130,7 +132,7 @@ func TestPull(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Config.Progress panicked: oops") {
 		t.Errorf("got %v", err)
 	}
-	progress := made(PullMissing)
+	progress := pull(PullMissing)
 	var done bool
 	for _, p := range progress {
 		if p.Image != name || p.Status == "" {
@@ -140,22 +142,22 @@ func TestPull(t *testing.T) {
 			p.Done == p.Total && p.Total > 3<<20 && p.Layer != ""
 	}
 	if !done {
-		t.Errorf("no layer was seen to its end: %+v", progress)
+		t.Errorf("the progress shows no layer to its end: %+v", progress)
 	}
-	if progress := made(PullMissing); len(progress) > 0 {
+	if progress := pull(PullMissing); len(progress) > 0 {
 		t.Errorf("pulled again: %+v", progress)
 	}
-	if progress := made(PullAlways); len(progress) == 0 {
+	if progress := pull(PullAlways); len(progress) == 0 {
 		t.Error("not pulled again")
 	}
 	forget()
-	refused(t, Config{Image: name, Pull: PullNever}, name)
+	wantRefused(t, Config{Image: name, Pull: PullNever}, name)
 	missing := registry + "/sandshell/none:1"
-	refused(t, Config{Image: missing}, missing, "pull image", "registry")
+	wantRefused(t, Config{Image: missing}, missing, "pull image", "registry")
 	for _, none := range []string{missing, strings.TrimSuffix(name, ":1") + ":2"} {
 		_, err := e.Image(t.Context(), Config{Image: none}.source())
 		if !errdefs.IsNotFound(err) {
-			t.Errorf("%s is missing, the registry says: %v", none, err)
+			t.Errorf("an image that the registry does not have, %s: %v", none, err)
 		}
 	}
 
@@ -163,6 +165,6 @@ func TestPull(t *testing.T) {
 	defer cancel()
 	if _, err := makeContainer(ctx, Config{Image: name}); !errors.Is(err,
 		context.DeadlineExceeded) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("after the deadline: %v", err)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// A program in a container that has the engine's socket makes boxes beside its own container:
-// "Docker outside of Docker", as in CI and in services.
+// TestDockerOutsideOfDocker runs a program in a container that has the engine's socket. The program
+// makes boxes beside its own container, as programs do in CI and in services.
 func TestDockerOutsideOfDocker(t *testing.T) {
 	testenv.NeedsAll(t, "it builds a program")
 	d := testEngine(t)
-	imageOf(t, testImage)
+	needImage(t, testImage)
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
 	if !ok {
 		t.Skipf("the engine at %s is not reached through a socket", d.DaemonHost())
@@ -29,15 +29,16 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	// with the host's network a container has the host's name, too
+	// With the host's network, a container has the host's name too.
 	for _, network := range []container.NetworkMode{"none", "host"} {
 		t.Run(string(network), func(t *testing.T) {
 			outer := outerContainer(t, d, network, socket, program)
-			ctx := limit(t)
+			ctx := testContext(t)
 			_, err := d.ContainerStart(ctx, outer, client.ContainerStartOptions{})
 			noError(t, err)
 			reaping, reaped := context.WithCancel(ctx)
-			// another program of this machine's, which knows nothing of the container's processes
+			// Reap here as another program does that does not see the container's processes. It
+			// must leave the boxes of the program inside alone.
 			go func() {
 				defer reaped()
 				waiting := d.ContainerWait(ctx, outer, client.ContainerWaitOptions{
@@ -52,24 +53,24 @@ func TestDockerOutsideOfDocker(t *testing.T) {
 			}
 			inspected, err := d.ContainerInspect(ctx, outer, client.ContainerInspectOptions{})
 			noError(t, err)
-			if said := logsOf(t, d, outer); said != "all is well\n" ||
+			if printed := containerLogs(t, d, outer); printed != "all is well\n" ||
 				inspected.Container.State.ExitCode != 0 {
-				t.Errorf("the program ended with %d and said %s",
-					inspected.Container.State.ExitCode, said)
+				t.Errorf("the program ended with %d and printed %s",
+					inspected.Container.State.ExitCode, printed)
 			}
 			boxes, err := Engine{}.List(ctx)
 			noError(t, err)
 			for _, b := range boxes {
 				if strings.HasPrefix(b.Owner.Host, inspected.Container.Config.Hostname+" ") &&
 					network == "none" {
-					t.Errorf("left behind: %+v", b)
+					t.Errorf("the program has left a box: %+v", b)
 				}
 			}
 		})
 	}
 }
 
-// outerContainer makes a container in which a program runs, with the engine's socket.
+// outerContainer makes a container that runs a program, with the engine's socket.
 func outerContainer(t *testing.T, d *client.Client, network container.NetworkMode, socket,
 	program string) (id string) {
 	t.Helper()

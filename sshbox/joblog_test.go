@@ -8,7 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A job's log is bounded in the box too: one that prints more than the box's memory is not killed.
+// TestJobLogInSmallBox shows that a job's log is bounded in the box too: a job that prints more
+// than the box's memory is not killed.
 func TestJobLogInSmallBox(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
@@ -24,7 +25,7 @@ func TestJobLogInSmallBox(t *testing.T) {
 	}
 }
 
-// A job starts where /tmp is full.
+// TestJobWhereTmpIsFull starts a job in a box whose /tmp is full.
 func TestJobWhereTmpIsFull(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
@@ -37,10 +38,10 @@ func TestJobWhereTmpIsFull(t *testing.T) {
 	job, err := box.Background(t.Context(), "echo job")
 	noError(t, err)
 	r, err := job.Wait(t.Context())
-	exited(t, r, err, "job\n")
+	wantExited(t, r, err, "job\n")
 }
 
-// MaxLog and Forget mean for another program's Attach what they mean here.
+// TestJobLogAttached shows that MaxLog and Forget still apply after another program has attached.
 func TestJobLogAttached(t *testing.T) {
 	t.Parallel()
 	testEngine(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// largeEnv returns an environment of so many KiB.
+// largeEnv returns an environment of kib KiB.
 func largeEnv(kib int) (env []string) {
 	for i := range kib {
 		env = append(env, fmt.Sprintf("BIG_%04d=%s", i, strings.Repeat("Y", 1014)))
@@ -21,13 +21,35 @@ func largeEnv(kib int) (env []string) {
 	return env
 }
 
-// What is asked of a box is as long as Linux allows, or is refused at once: no message is so long
-// that it ends the connection, with all that is under way in the box.
+// TestLongMessages calls a box with long names and arguments. Each call fails at once, as Linux
+// takes none of them. No message is so long that it ends the connection, and with it all that is
+// running in the box.
 func TestLongMessages(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T) sandbox.Sandbox{
+	besideWitness(t, func(t *testing.T, kind string) {
+		if kind == "container" {
+			testenv.NeedsAll(t, "boxd and its client are the same in a container as on a machine")
+		}
+	}, longMessages)
+}
+
+// TestLongEnvironments starts programs with long environments. A start succeeds if Linux takes the
+// environment, and fails at once if not.
+func TestLongEnvironments(t *testing.T) {
+	t.Parallel()
+	besideWitness(t, func(t *testing.T, kind string) {
+		testenv.NeedsAll(t, "it copies a MiB for each program: TestLongMessages has long messages")
+	}, func(ctx context.Context, t *testing.T, box sandbox.Sandbox) {
+		longEnvironments(ctx, t, box, !strings.HasSuffix(t.Name(), "/plain"))
+	})
+}
+
+// besideWitness calls check with a container, a machine with boxd and one without, unless skip
+// skips that kind of box. It expects that a session that was opened before stays.
+func besideWitness(t *testing.T, skip func(t *testing.T, kind string),
+	check func(context.Context, *testing.T, sandbox.Sandbox)) {
+	for kind, open := range map[string]func(t *testing.T) sandbox.Sandbox{
 		"container": func(t *testing.T) sandbox.Sandbox {
-			testenv.NeedsAll(t, "it is the same boxd as on a machine, behind the same client")
 			testEngine(t)
 			return newBox(t, Config{Image: testImage, Network: "none", PIDs: 4096})
 		},
@@ -39,13 +61,14 @@ func TestLongMessages(t *testing.T) {
 			return box
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
+			skip(t, kind)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // against a hang
 			defer cancel()
 			box := open(t)
-			// A Run that is under way is ended by a cut of a plain sshd's connection, and held up
-			// by one of boxd's.
+			// If the connection ended, this session would be lost on a plain sshd, and held up with
+			// boxd.
 			witness, err := box.Open(ctx)
 			noError(t, err)
 			_, err = witness.Execute(ctx, "sleep 1000", sandbox.Yield(time.Millisecond))
@@ -53,12 +76,12 @@ func TestLongMessages(t *testing.T) {
 			beside, err := box.Dial(ctx, "unix", "/nowhere")
 			if err == nil {
 				beside.Close()
-				t.Error("/nowhere has a listener")
+				t.Error("Dial of /nowhere succeeded")
 			}
-			longMessages(ctx, t, box, name != "plain")
+			check(ctx, t, box)
 			if r, err := witness.Wait(ctx, sandbox.Yield(time.Millisecond)); err != nil ||
 				r.State != sandbox.Running {
-				t.Errorf("the session that was open before: %+v, %v", r, err)
+				t.Errorf("the session that was opened first: %+v, %v", r, err)
 			}
 			if _, err := witness.Interrupt(ctx); err != nil {
 				t.Error(err)
@@ -67,32 +90,34 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// So are the questions that the engine asks, and their answers.
+// TestLongQuestions asks a box about many processes at once.
 func TestLongQuestions(t *testing.T) {
 	t.Parallel()
-	h := containerOf(t, nil)
+	h := testContainer(t, nil)
 	pids := []int{1}
 	for i := range 100_000 {
-		pids = append(pids, 1<<30+i) // there are none
+		pids = append(pids, 1<<30+i) // above the kernel's largest pid
 	}
 	if alive, err := h.Alive(t.Context(), pids...); err != nil || len(alive) != 1 {
-		t.Errorf("of %d processes %v live, %v", len(pids), alive, err)
+		t.Errorf("of %d processes, these are alive: %v, %v", len(pids), alive, err)
 	}
 	if sent, err := h.Signal(t.Context(), pids[1:], "CONT"); err != nil || sent != 0 {
-		t.Errorf("%d signals were sent, %v", sent, err)
+		t.Errorf("%d signals were sent to processes that do not exist, %v", sent, err)
 	}
 	ones := make([]int, 5000)
 	for i := range ones {
 		ones[i] = 1
 	}
-	if tree, err := h.Alive(t.Context(), ones...); err != nil || len(tree) == 0 {
-		t.Errorf("%d processes, %v", len(tree), err)
+	if alive, err := h.Alive(t.Context(), ones...); err != nil || len(alive) == 0 {
+		t.Errorf("asked about one process 5000 times: %d are alive, %v", len(alive), err)
 	}
 }
 
-func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesAll bool) {
+// longEnvironments opens sessions and begins jobs with long environments. takesAll says that the
+// box takes all that Linux does.
+func longEnvironments(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesAll bool) {
 	const MiB = 1024
-	// the last is more than Linux takes, and than one message holds
+	// The last is more than Linux takes, and more than one message holds.
 	for _, kib := range []int{MiB, 10 * MiB} {
 		s, err := box.Open(ctx, sandbox.Env(largeEnv(kib)...))
 		if fits := kib <= MiB && takesAll; !fits {
@@ -104,7 +129,7 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 		noError(t, err)
 		for _, leave := range []string{"exec bash --norc", "exit 3", ":"} {
 			r, err := s.Execute(ctx, `echo ${#BIG_0000} $(env | grep -c '^BIG_')`)
-			exited(t, r, err, fmt.Sprintf("1014 %d\n", kib))
+			wantExited(t, r, err, fmt.Sprintf("1014 %d\n", kib))
 			if r, err := s.Execute(ctx, leave); err != nil || r.Restarted != (leave != ":") {
 				t.Errorf("%s in a session with %d KiB: %+v, %v", leave, kib, r, err)
 			}
@@ -114,8 +139,12 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 			sandbox.Env(largeEnv(kib)...))
 		noError(t, err)
 		r, err := job.Wait(ctx)
-		exited(t, r, err, fmt.Sprintf("%d\n", kib))
+		wantExited(t, r, err, fmt.Sprintf("%d\n", kib))
 	}
+}
+
+// longMessages calls each method with a long argument.
+func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox) {
 	long := strings.Repeat("long/", 100<<10)
 	for what, do := range map[string]func() error{
 		"Dial":      func() error { _, err := box.Dial(ctx, "unix", "/"+long); return err },
@@ -140,7 +169,7 @@ func longMessages(ctx context.Context, t *testing.T, box sandbox.Sandbox, takesA
 		"Open Dir": func() error { _, err := box.Open(ctx, sandbox.Dir("/"+long)); return err },
 		"Run arguments": func() error {
 			code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true", long}})
-			if err == nil && code != 0 { // a plain sshd's shell says it
+			if err == nil && code != 0 { // on a plain sshd the shell reports the error
 				err = syscall.E2BIG
 			}
 			return err

@@ -11,25 +11,28 @@ type BoxInfo struct {
 	ID    string // the container's id; on a machine, SSHBox.BoxID
 	Name  string // the container's name
 	Image string
-	// State is the engine's word: "running", "paused", "created", "exited", "dead", "removing", …
+	// State is in the engine's words: "running", "paused", "created", "exited", "dead" or
+	// "removing".
 	State   string
 	Created time.Time
 	Keep    bool              // see Config.Keep
-	Owner   Owner             // the process that made the box; another may have attached since
+	Owner   Owner             // the process that made the box, even if another has attached since
 	Labels  map[string]string // all labels of the container
 }
 
 // An Owner is a process that made a box.
 type Owner struct {
-	// Host is os.Hostname there. In a container, " pid:[…]" follows, its namespace of process ids.
+	// Host is the name of the machine where the process runs. If it runs in a container, its
+	// namespace of process ids follows, as in "name pid:[4026532008]".
 	Host string
-	PID  int
+	PID  int // the process id on Host
 }
 
 // Age returns the time since the box was made.
 func (b BoxInfo) Age() time.Duration { return time.Since(b.Created) }
 
-// List returns the boxes on the engine, and what is left of boxes, the youngest first.
+// List returns the boxes on the engine, of all programs, and what is left of boxes, the youngest
+// first.
 func (e Engine) List(ctx context.Context) ([]BoxInfo, error) {
 	engine, err := e.open(ctx)
 	if err != nil {

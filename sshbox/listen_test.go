@@ -14,18 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listenIn listens in a box on a port of its choice, until the test ends.
-func listenIn(t *testing.T, box sandbox.Sandbox) net.Listener {
+// listenInBox listens in a box, on a port that the box chooses, until the test ends.
+func listenInBox(t *testing.T, box sandbox.Sandbox) net.Listener {
 	t.Helper()
-	l, err := box.Listen(limit(t), "tcp", "127.0.0.1:0")
+	l, err := box.Listen(testContext(t), "tcp", "127.0.0.1:0")
 	noError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
-// connects is a command that connects to a port, sends a line, and prints what comes to the end, or
-// the error.
-func connects(l net.Listener, line string) string {
+// connectCommand returns a command that connects to l, sends a line, reads to the end, and prints
+// what it has read, or the error.
+func connectCommand(l net.Listener, line string) string {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return `python3 -c '
 import socket
@@ -36,8 +36,8 @@ try: print("answered", c.makefile().read())
 except OSError as e: print(e.strerror)'`
 }
 
-// answered accepts a connection, and answers its line.
-func answered(t *testing.T, l net.Listener) string {
+// answerOne accepts a connection, reads a line, answers and returns the line.
+func answerOne(t *testing.T, l net.Listener) string {
 	t.Helper()
 	conn, err := l.Accept()
 	noError(t, err)
@@ -48,6 +48,7 @@ func answered(t *testing.T, l net.Listener) string {
 	return line
 }
 
+// firstLine reads a line from a connection, and nothing behind it.
 func firstLine(t *testing.T, conn net.Conn) string {
 	t.Helper()
 	conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -59,51 +60,52 @@ func firstLine(t *testing.T, conn net.Conn) string {
 	return string(line)
 }
 
-// While the way to the engine is down, programs connect, and are served when it is up again. What
-// was open is cut, at both ends.
+// TestCutListen cuts the connection to the engine. An accepted connection is cut at both ends.
+// Programs that connect during an outage are served after it.
 func TestCutListen(t *testing.T) {
 	t.Parallel()
-	c := newCable(t)
-	box := c.box(t, nil)
-	ctx := limit(t)
-	l := listenIn(t, box)
+	proxy := newEngineProxy(t)
+	box := proxy.box(t, nil)
+	ctx := testContext(t)
+	l := listenInBox(t, box)
 	for range 3 {
-		j, err := box.Background(ctx, connects(l, "before"))
+		j, err := box.Background(ctx, connectCommand(l, "before"))
 		noError(t, err)
 		conn, err := l.Accept()
 		noError(t, err)
 		require.Equal(t, "before\n", firstLine(t, conn))
-		c.Cut()
+		proxy.Cut()
 		_, err = io.ReadAll(conn)
 		require.ErrorIs(t, err, sandbox.ErrCut)
 		_, err = conn.Write([]byte("x"))
 		require.ErrorIs(t, err, sandbox.ErrCut)
 		noError(t, conn.Close())
 		r, err := j.Wait(ctx)
-		exited(t, r, err, "asked\nConnection reset by peer\n")
+		wantExited(t, r, err, "asked\nConnection reset by peer\n")
 
-		j, err = box.Background(ctx, connects(l, "after"))
+		j, err = box.Background(ctx, connectCommand(l, "after"))
 		noError(t, err)
-		require.Equal(t, "after\n", answered(t, l))
+		require.Equal(t, "after\n", answerOne(t, l))
 		r, err = j.Wait(ctx)
-		exited(t, r, err, "asked\nanswered yes\n")
+		wantExited(t, r, err, "asked\nanswered yes\n")
 	}
-	j, err := box.Background(ctx, "sleep 1; "+connects(l, "in the outage"))
+	j, err := box.Background(ctx, "sleep 1; "+connectCommand(l, "in the outage"))
 	noError(t, err)
-	c.Unplug(true)
+	proxy.Unplug(true)
 	asked := make(chan string)
-	go func() { asked <- answered(t, l) }()
-	time.AfterFunc(2*time.Second, func() { c.Unplug(false) })
+	go func() { asked <- answerOne(t, l) }()
+	time.AfterFunc(2*time.Second, func() { proxy.Unplug(false) })
 	require.Equal(t, "in the outage\n", <-asked)
 	r, err := j.Wait(ctx)
-	exited(t, r, err, "asked\nanswered yes\n")
+	wantExited(t, r, err, "asked\nanswered yes\n")
 }
 
+// TestListenLost removes a box that listens. Accept and Listen return a LostError.
 func TestListenLost(t *testing.T) {
 	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none"})
-	l := listenIn(t, box)
-	_, err := box.Background(limit(t), connects(l, "first"))
+	l := listenInBox(t, box)
+	_, err := box.Background(testContext(t), connectCommand(l, "first"))
 	noError(t, err)
 	conn, err := l.Accept()
 	noError(t, err)
@@ -117,17 +119,17 @@ func TestListenLost(t *testing.T) {
 	require.Equal(t, sandbox.LostRemoved, lost.Cause)
 	_, err = io.ReadAll(conn)
 	require.True(t, errors.Is(err, sandbox.ErrCut) || errors.Is(err, sandbox.ErrLost), "%v", err)
-	_, err = box.Listen(limit(t), "tcp", "127.0.0.1:0")
+	_, err = box.Listen(testContext(t), "tcp", "127.0.0.1:0")
 	require.ErrorIs(t, err, sandbox.ErrLost)
 	noError(t, l.Close())
 }
 
-// A listener ends with Detach, and who attaches may listen at the same place; a program that
-// connects in between is refused.
+// TestListenDetached shows that Detach ends a listener. Programs that connect after that are
+// refused, until the next owner listens on the same address.
 func TestListenDetached(t *testing.T) {
 	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none", Keep: true})
-	l := listenIn(t, box)
+	l := listenInBox(t, box)
 	accepted := make(chan error, 1)
 	go func() { _, err := l.Accept(); accepted <- err }()
 	noError(t, box.Detach())
@@ -135,17 +137,17 @@ func TestListenDetached(t *testing.T) {
 	next, err := Engine{}.Attach(context.Background(), box.ContainerID())
 	noError(t, err)
 	t.Cleanup(func() { next.Close() })
-	ctx := limit(t)
-	r, err := next.Execute(ctx, connects(l, "nobody")+" 2>&1 | tail -1")
+	ctx := testContext(t)
+	r, err := next.Execute(ctx, connectCommand(l, "nobody")+" 2>&1 | tail -1")
 	noError(t, err)
 	if !strings.Contains(r.Output, "ConnectionRefusedError") {
 		t.Errorf("got %+v", r)
 	}
 	again, err := next.Listen(ctx, "tcp", l.Addr().String())
 	noError(t, err)
-	j, err := next.Background(ctx, connects(again, "again"))
+	j, err := next.Background(ctx, connectCommand(again, "again"))
 	noError(t, err)
-	require.Equal(t, "again\n", answered(t, again))
+	require.Equal(t, "again\n", answerOne(t, again))
 	r, err = j.Wait(ctx)
-	exited(t, r, err, "asked\nanswered yes\n")
+	wantExited(t, r, err, "asked\nanswered yes\n")
 }

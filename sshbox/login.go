@@ -17,17 +17,18 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// A LoginError says that a login has failed for good: the server has refused all that was offered,
-// or AskPassword or Answer has returned an error. A box does not try that login again, because a
-// server may shut out whoever does.
+// A LoginError says that the server has refused everything that was offered, or that AskPassword or
+// Answer has returned an error. A box does not try such a login again, because a server may ban
+// clients that do.
 type LoginError struct {
-	Offered []string // what was offered, in words
-	Skipped []string // what could not be, and why
-	Takes   []string // the methods that the server still takes: "publickey", "password", …
-	Asked   []string // questions of the server's that nobody answered
-	Err     error    // why it ended early; nil if the server has refused each of Offered
+	Offered []string // the keys and passwords that were offered, described in words
+	Skipped []string // what could not be offered, and why
+	Takes   []string // the methods that the server still accepts: "publickey", "password", …
+	Asked   []string // the server's questions that nobody answered
+	Err     error    // why the login ended early; nil if the server has refused each of Offered
 }
 
+// Error says what was offered, what was not, and why the login failed.
 func (e *LoginError) Error() string {
 	var b strings.Builder
 	b.WriteString("login refused")
@@ -51,35 +52,36 @@ func (e *LoginError) Error() string {
 	return b.String()
 }
 
+// Unwrap returns e.Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// A login is what is tried to log in, and the record of it.
+// A login has the methods for one login, and records what happens to them.
 type login struct {
-	ctx     context.Context // of the connection that is being made
+	ctx     context.Context // bounds the callbacks of x/crypto, which have no context
 	methods []method
-	keys    []string // in words
-	skipped []string // and why
+	keys    []string // the keys, described in words
+	skipped []string // keys that cannot be offered, and why
 	agent   net.Conn // nil if there is none
 
 	password func() (string, error)                // nil if there is none
 	answer   func(question string) (string, error) // nil if nobody answers
 
-	// Of one connection: x/crypto calls one after the other.
-	line  *line
-	began bool // the server has said what it takes
-	tried []string
-	given bool // the password, which goes to the server once
-	asked []string
-	err   error // of the password or an answer: it ends the login
+	// x/crypto calls the callbacks of one connection one after the other, so no lock is needed.
+	line          *line
+	began         bool // the server has said which methods it accepts
+	tried         []string
+	passwordGiven bool // the password goes to the server once
+	asked         []string
+	err           error // the error of AskPassword or Answer, which ends the login
 }
 
-// A method is an ssh.AuthMethod by its name in RFC 4252.
+// A method is an ssh.AuthMethod and its name in RFC 4252.
 type method struct {
 	name string
 	auth ssh.AuthMethod
 }
 
-// A line is a connection that remembers that it broke.
+// A line is a connection that records its first error.
 type line struct {
 	net.Conn
 	mu  sync.Mutex
@@ -119,9 +121,9 @@ func (l *login) close() {
 	}
 }
 
-// login collects the ways to log in. Keys come first: those given, those of files, those of the
-// agent. They are one method, of which a server counts each try: OpenSSH stops at the sixth. Then
-// come the server's questions, and then the password by itself: as with ssh.
+// login collects the methods, in ssh's order: keys, the server's questions, the password. The keys
+// are Signer, then those in files, then the agent's. They are one method, but the server counts
+// each key: OpenSSH hangs up after six (MaxAuthTries).
 func (c DialConfig) login(ctx context.Context) (*login, error) {
 	l := &login{ctx: ctx, answer: c.Answer}
 	unspecified := c.Signer == nil && len(c.KeyFiles) == 0 && !c.Agent &&
@@ -159,17 +161,17 @@ func (c DialConfig) login(ctx context.Context) (*login, error) {
 	l.addPassword(c)
 	if len(l.methods) == 0 {
 		l.close()
-		also := ""
+		skipped := ""
 		if len(l.skipped) > 0 {
-			also = "; not tried: " + strings.Join(l.skipped, ", ")
+			skipped = "; not tried: " + strings.Join(l.skipped, ", ")
 		}
 		return nil, errors.New("nothing to log in with: no keys in ~/.ssh, no agent " +
-			"(SSH_AUTH_SOCK)" + also + "; set DialConfig.Signer, KeyFiles, Agent or Password")
+			"(SSH_AUTH_SOCK)" + skipped + ": set DialConfig.Signer, KeyFiles, Agent or Password")
 	}
 	return l, nil
 }
 
-// next is the ssh.ClientAuthCallback: it chooses the next method, and says that none is left.
+// next is the ssh.ClientAuthCallback. It returns the next method, or an error if none is left.
 func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	l.began = true
 	if err := l.line.broken(); err != nil {
@@ -179,7 +181,7 @@ func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 		return nil, l.refused(c.AllowedMethods, l.err)
 	}
 	for _, m := range l.methods {
-		tried := slices.Contains(c.TriedMethods, m.name) || m.name == "password" && l.given
+		tried := slices.Contains(c.TriedMethods, m.name) || m.name == "password" && l.passwordGiven
 		if !tried && slices.Contains(c.AllowedMethods, m.name) {
 			return m.auth, nil
 		}
@@ -187,7 +189,7 @@ func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	return nil, l.refused(c.AllowedMethods, nil)
 }
 
-// failed returns a *LoginError if that is what a handshake's error means.
+// failed returns a *LoginError if a handshake's error means that the login was refused; else nil.
 func (l *login) failed(err error) *LoginError {
 	var refused *LoginError
 	switch {
@@ -195,8 +197,9 @@ func (l *login) failed(err error) *LoginError {
 		return refused
 	case !l.began || l.line.broken() != nil:
 		return nil
-	case len(l.tried) > 1: // the server has hung up, with a word
-		err = fmt.Errorf("%w: too many keys for the server? Give the right one as Signer", err)
+	case len(l.tried) > 1: // the server has hung up and said why
+		err = fmt.Errorf("%w: perhaps too many keys for the server: set Signer to the right one",
+			err)
 	}
 	return l.refused(nil, err)
 }
@@ -205,7 +208,8 @@ func (l *login) refused(takes []string, err error) *LoginError {
 	return &LoginError{Offered: l.tried, Skipped: l.skipped, Takes: takes, Asked: l.asked, Err: err}
 }
 
-// addKeys adds the keys that are given; if nothing is, those of the default files.
+// addKeys adds the keys that the DialConfig names. If it names no way to log in, addKeys adds the
+// keys in the default files.
 func (l *login) addKeys(c DialConfig, unspecified bool, add func(ssh.Signer, string)) error {
 	if c.Signer != nil {
 		add(c.Signer, "Signer")
@@ -213,7 +217,7 @@ func (l *login) addKeys(c DialConfig, unspecified bool, add func(ssh.Signer, str
 	for _, file := range c.KeyFiles {
 		s, err := readKey(file)
 		if err != nil {
-			return err
+			return fmt.Errorf("DialConfig.KeyFiles: %w", err)
 		}
 		l.addFile(s, file, add)
 	}
@@ -231,7 +235,7 @@ func (l *login) addKeys(c DialConfig, unspecified bool, add func(ssh.Signer, str
 	return nil
 }
 
-// addFile adds the key of a file, and the certificate beside it before it.
+// addFile adds the certificate beside a key's file, if there is one, and then the key.
 func (l *login) addFile(s ssh.Signer, file string, add func(ssh.Signer, string)) {
 	switch cert, err := readCertificate(file+"-cert.pub", s); {
 	case err == nil:
@@ -242,7 +246,7 @@ func (l *login) addFile(s ssh.Signer, file string, add func(ssh.Signer, string))
 	add(s, file)
 }
 
-// addAgent adds the agent's keys. The connection to it stays open until the login is done.
+// addAgent adds the agent's keys. The connection to the agent stays open until close.
 func (l *login) addAgent(ctx context.Context, socket string, add func(ssh.Signer, string)) error {
 	if socket == "" {
 		return errors.New("ssh-agent: SSH_AUTH_SOCK is not set: start an agent with \"eval " +
@@ -294,7 +298,7 @@ func readKey(file string) (ssh.Signer, error) {
 	return s, nil
 }
 
-// readCertificate reads the certificate of a key, as ssh-keygen -s makes it.
+// readCertificate reads a key's certificate, as ssh-keygen -s makes it.
 func readCertificate(file string, key ssh.Signer) (ssh.Signer, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -1,9 +1,7 @@
 package sshbox
 
 import (
-	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"io/fs"
 	"net"
@@ -16,6 +14,8 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
+// TestLoginErrorIsPrintable shows that a LoginError has no control characters of the server's
+// texts.
 func TestLoginErrorIsPrintable(t *testing.T) {
 	err := &LoginError{Takes: []string{"password", "\x1b]0;title\a\n"}, Asked: []string{"\x1b[2J"}}
 	for _, asked := range [][]string{nil, err.Asked} {
@@ -60,19 +60,19 @@ func TestLoginRefused(t *testing.T) {
 		dialError(t, c, "SSH_AUTH_SOCK")
 	})
 	t.Run("encrypted key", func(t *testing.T) {
-		_, private, err := ed25519.GenerateKey(rand.Reader)
-		noError(t, err)
-		block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("phrase"))
-		noError(t, err)
 		file := filepath.Join(t.TempDir(), "encrypted")
-		noError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+		// One round of its key derivation, because each takes a processor's time.
+		execute(t, "ssh-keygen", "-q", "-t", "ed25519", "-a", "1", "-N", "phrase", "-f", file)
 		c := s.config()
 		c.Signer, c.KeyFiles = nil, []string{file}
 		dialError(t, c, file, "is encrypted")
 		c.KeyFiles = []string{file + "-none"}
-		if e := dialError(t, c, file); !errors.Is(e, fs.ErrNotExist) {
+		if e := dialError(t, c, "DialConfig.KeyFiles: ", file); !errors.Is(e, fs.ErrNotExist) {
 			t.Errorf("got %v", e)
 		}
+		c = s.config()
+		c.HostKey, c.KnownHosts = nil, []string{"/nope"}
+		dialError(t, c, "DialConfig.KnownHosts: open /nope: ")
 	})
 	t.Run("no address", func(t *testing.T) {
 		if _, err := Dial(t.Context(), DialConfig{}); err == nil ||
@@ -82,6 +82,7 @@ func TestLoginRefused(t *testing.T) {
 	})
 }
 
+// TestLogin logs in with a key file and with an agent.
 func TestLogin(t *testing.T) {
 	s := startSSHD(t)
 	home := t.TempDir()
@@ -91,7 +92,7 @@ func TestLogin(t *testing.T) {
 		t.Helper()
 		c, err := c.withDefaults()
 		noError(t, err)
-		h, err := c.host(t.Context())
+		h, err := c.logIn(t.Context())
 		noError(t, err)
 		h.Close()
 	}
@@ -123,12 +124,13 @@ func TestLogin(t *testing.T) {
 		c := s.config()
 		c.Signer, c.Agent = nil, true
 		login(t, c)
-		c.Agent = false // nothing given: the agent is asked all the same
+		c.Agent = false // Without any credentials in DialConfig, Dial asks the agent too.
 		login(t, c)
 	})
 }
 
-// What OpenSSH's sshd says to a wrong password depends on how it asks; the error does not.
+// TestWrongPassword shows that a wrong password gives the same error however OpenSSH's sshd asks
+// for it.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	for _, server := range []struct {
@@ -138,7 +140,7 @@ func TestWrongPassword(t *testing.T) {
 		{[]string{"PasswordAuthentication yes"}, "tried password"},
 		{[]string{"PasswordAuthentication yes", "KbdInteractiveAuthentication yes"},
 			"tried password"}, // OpenSSH's own defaults
-		{[]string{"KbdInteractiveAuthentication yes"}, "login refused"}, // it has no question
+		{[]string{"KbdInteractiveAuthentication yes"}, "login refused"}, // it asks no question
 	} {
 		s := startSSHD(t, append(server.lines, "LogLevel VERBOSE")...)
 		for _, signer := range []ssh.Signer{nil, newKey(t, "")} {
@@ -160,6 +162,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
+// TestTooManyKeys offers more keys than the server allows tries.
 func TestTooManyKeys(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "MaxAuthTries 3")
@@ -173,7 +176,8 @@ func TestTooManyKeys(t *testing.T) {
 	dialError(t, c, "login refused", "too many keys")
 }
 
-// The certificate beside a key is tried before the key; another key's is left out.
+// TestCertificateBesideKey shows that Dial tries the certificate beside a key before the key,
+// unless it is for another key.
 func TestCertificateBesideKey(t *testing.T) {
 	dir := t.TempDir()
 	ca := newKey(t, "")
@@ -207,8 +211,8 @@ func TestCertificateBesideKey(t *testing.T) {
 	dialError(t, c, "login refused", "not tried: certificate "+file+"-cert.pub")
 }
 
-// A box on a plain sshd logs in again when a connection is full. A machine that refuses that is
-// asked once.
+// TestRefusedSessions opens more sessions than fit into a connection, for which a box on a plain
+// sshd logs in again. If the machine refuses that, the box does not try once more.
 func TestRefusedSessions(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "LogLevel VERBOSE")
@@ -226,7 +230,7 @@ func TestRefusedSessions(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	tell(t, box, "echo here")
+	output(t, box, "echo here")
 	noError(t, box.Close())
 	s.Stop()
 	if n := strings.Count(s.Log(), "Failed publickey"); n != 1 {

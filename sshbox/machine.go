@@ -2,6 +2,7 @@ package sshbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/remotebox"
@@ -9,15 +10,16 @@ import (
 	"github.com/sandshell/sandshell/internal/sshlogin"
 )
 
-// A Machine is a machine with boxes of one user on it that boxd carries, whoever made them. Of
-// DialConfig it uses what is about the login, and Boxd, which has to be what it was when the boxes
-// were made. Its methods may be called from several goroutines; each logs in anew.
+// A Machine is a machine with the boxes that one user has there and that boxd carries, of all
+// programs. Boxd must have the value with which the boxes were made. Attach uses all of DialConfig;
+// the other methods use Boxd, Logger and the fields for the login. Each call logs in anew. Methods
+// may be called from several goroutines.
 type Machine struct {
 	DialConfig
 }
 
-// List returns the boxes of the user on the machine that boxd carries, and what is left of boxes.
-// Only ID, State ("running", or "dead": boxd was killed), Created, Keep and Owner are set.
+// List returns the user's boxes on the machine that boxd carries, and what is left of boxes. Only
+// ID, State, Created, Keep and Owner are set. State is "running", or "dead" if boxd was killed.
 func (m Machine) List(ctx context.Context) ([]BoxInfo, error) {
 	var boxes []BoxInfo
 	err := m.visit(ctx, "list boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
@@ -35,10 +37,19 @@ func (m Machine) List(ctx context.Context) ([]BoxInfo, error) {
 	return boxes, err
 }
 
-// Attach takes over a running box of the user on the machine by its [SSHBox.BoxID]: its sessions
-// with their directories, variables and unfinished commands, and its jobs with their logs. All else
-// is as with [Engine.Attach].
+// Attach takes over a running box of the user on the machine by its [SSHBox.BoxID], with its
+// sessions and jobs, as [Engine.Attach] does.
 func (m Machine) Attach(ctx context.Context, id string) (*SSHBox, error) {
+	return m.attach(ctx, id, remotebox.Alone)
+}
+
+// Join attaches to a running box of the user on the machine beside the programs that have it, as
+// [Engine.Join] does.
+func (m Machine) Join(ctx context.Context, id string) (*SSHBox, error) {
+	return m.attach(ctx, id, remotebox.Beside)
+}
+
+func (m Machine) attach(ctx context.Context, id string, way remotebox.Way) (*SSHBox, error) {
 	c, err := m.withDefaults()
 	if err != nil {
 		return nil, err
@@ -46,7 +57,13 @@ func (m Machine) Attach(ctx context.Context, id string) (*SSHBox, error) {
 	fail := func(err error) (*SSHBox, error) {
 		return nil, fmt.Errorf("sshbox: attach to box %q on %s@%s: %w", id, c.User, c.Address, err)
 	}
-	login, err := c.host(ctx)
+	if err := remotebox.CheckContext(ctx); err != nil {
+		return fail(err)
+	}
+	if id == "" {
+		return fail(errors.New("the id is empty: List has them"))
+	}
+	login, err := c.logIn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,16 +72,16 @@ func (m Machine) Attach(ctx context.Context, id string) (*SSHBox, error) {
 		login.Close()
 		return fail(err)
 	}
-	box, _, err := remotebox.Attach(ctx, "SSHBox", c.options(),
-		func(ctx context.Context) (*machineHost, error) { return c.join(ctx, boxd) })
+	box, _, err := remotebox.Attach(ctx, "SSHBox", c.options(), way,
+		func(ctx context.Context) (*machineHost, error) { return c.join(ctx, boxd, way, nil) })
 	if err != nil {
 		return fail(err)
 	}
 	return newSSHBox(box, boxd, ""), nil
 }
 
-// Reap removes what is left of boxes whose boxd was killed: programs that still run, and files.
-// Dial does so too. It returns how many boxes these were.
+// Reap removes what is left of boxes whose boxd was killed: programs that still run, and files. It
+// returns the number of such boxes. Dial does the same.
 func (m Machine) Reap(ctx context.Context) (removed int, err error) {
 	err = m.visit(ctx, "reap boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		removed, err = m.Reap(ctx, login)
@@ -73,15 +90,15 @@ func (m Machine) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Prune removes boxd's program from the machine, in all versions. Boxes that run are not disturbed,
-// and the next Dial brings the program again.
+// Prune removes all versions of boxd's program from the machine. Running boxes go on, and the next
+// Dial brings the program again.
 func (m Machine) Prune(ctx context.Context) error {
 	return m.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login *sshhost.Host) error {
 		return m.Prune(ctx, login)
 	})
 }
 
-// visit logs in, calls do, and logs out. what is for errors.
+// visit logs in, calls do, and logs out. what says in errors what was being done.
 func (m Machine) visit(ctx context.Context, what string,
 	do func(*sshlogin.Machine, *sshhost.Host) error) error {
 	c, err := m.withDefaults()
@@ -89,10 +106,10 @@ func (m Machine) visit(ctx context.Context, what string,
 		return err
 	}
 	if c.Boxd == NoBoxd {
-		return fmt.Errorf("sshbox: %s: DialConfig.Boxd is NoBoxd: name the directory of boxd, or "+
-			"leave it empty", what)
+		return fmt.Errorf("sshbox: %s: DialConfig.Boxd: it is NoBoxd: give boxd's directory, or "+
+			"leave it out", what)
 	}
-	login, err := c.host(ctx)
+	login, err := c.logIn(ctx)
 	if err != nil {
 		return err
 	}

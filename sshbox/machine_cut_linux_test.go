@@ -17,8 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What cuts the connection to a machine costs time and nothing else: the network, a restart of the
-// sshd, the end of the process that serves the connection.
+// TestBoxdCuts cuts the connection to a machine in several ways: at the network, by a restart of
+// the sshd, and by killing the process that serves the connection. Nothing is lost or repeated.
 func TestBoxdCuts(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -47,7 +47,7 @@ func TestBoxdCuts(t *testing.T) {
 		}},
 	} {
 		t.Run(cut.name, func(t *testing.T) {
-			ctx := limit(t)
+			ctx := testContext(t)
 			j, err := box.Background(ctx, "seq 30000")
 			noError(t, err)
 			r, err := box.Execute(ctx, "N=$((N+1)); echo $N; read x; seq 5000; echo $x")
@@ -58,28 +58,28 @@ func TestBoxdCuts(t *testing.T) {
 			cut.do()
 			r, err = box.Input(ctx, "typed once\n")
 			if err != nil || r.State != sandbox.Exited ||
-				r.Output != "typed once\n"+seq(5000)+"typed once\n" {
+				r.Output != "typed once\n"+seqOutput(5000)+"typed once\n" {
 				t.Errorf("state %v, %v, %d bytes", r.State, err, len(r.Output))
 			}
 			if d := time.Since(began); cut.name == "outage" && d < outage {
-				t.Errorf("answered after %v, while there was no network", d)
+				t.Errorf("answered after %v, during the outage", d)
 			}
 			if r, err := j.Wait(ctx); err != nil || r.ExitCode != 0 {
 				t.Errorf("the job: %+v, %v", r, err)
 			}
-			if log := logOf(t, ctx, j); log != seq(30000) {
+			if log := jobLog(t, ctx, j); log != seqOutput(30000) {
 				t.Errorf("the job's log has %d bytes", len(log))
 			}
 			noError(t, j.Forget())
 		})
 	}
-	if n := tell(t, box, "echo $N"); n != "4" {
-		t.Errorf("N is %s: a command was lost, or came twice", n)
+	if n := output(t, box, "echo $N"); n != "4" {
+		t.Errorf("N is %s: a command was lost, or ran twice", n)
 	}
 }
 
-// seq is what seq prints.
-func seq(n int) string {
+// seqOutput returns what the command seq prints.
+func seqOutput(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintln(&b, i+1)
@@ -87,7 +87,8 @@ func seq(n int) string {
 	return b.String()
 }
 
-func logOf(t *testing.T, ctx context.Context, j sandbox.Job) string {
+// jobLog returns the log of a job that has ended.
+func jobLog(t *testing.T, ctx context.Context, j sandbox.Job) string {
 	t.Helper()
 	var log strings.Builder
 	for offset := int64(0); ; {
@@ -101,7 +102,8 @@ func logOf(t *testing.T, ctx context.Context, j sandbox.Job) string {
 	}
 }
 
-// A machine that has another host key than before is not reached again.
+// TestBoxdHostKeyChanged shows that a box does not reconnect to a machine whose host key has
+// changed.
 func TestBoxdHostKeyChanged(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -109,20 +111,20 @@ func TestBoxdHostKeyChanged(t *testing.T) {
 	c.Linger = time.Second
 	box, err := Dial(t.Context(), c)
 	noError(t, err)
-	tell(t, box, "echo here")
+	output(t, box, "echo here")
 	s.ChangeHostKey(t)
 	s.Restart(t)
-	_, err = box.Execute(limit(t), "echo anyone?")
+	_, err = box.Execute(testContext(t), "echo anyone?")
 	var lost *sandbox.LostError
 	var key *HostKeyError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostConnection || !errors.As(err, &key) {
 		t.Errorf("got %v", err)
 	}
 	noError(t, box.Close()) // boxd ends by itself
-	waitFor(t, "boxd's end", func() bool { return filesOf(t, c) == "boxd" })
+	waitFor(t, "boxd's end", func() bool { return boxdFiles(t, c) == "boxd" })
 }
 
-// A boxd that was killed is said to be; the next Reap removes what it has left.
+// TestBoxdKilled kills boxd. The error says so, and the next Reap removes what boxd has left.
 func TestBoxdKilled(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -130,10 +132,10 @@ func TestBoxdKilled(t *testing.T) {
 	box, err := Dial(t.Context(), c)
 	noError(t, err)
 	id, mark := box.BoxID(), box.Mark()
-	pid, err := strconv.Atoi(tell(t, box, "(trap '' HUP; sleep 1000 &); echo $PPID"))
+	pid, err := strconv.Atoi(output(t, box, "(trap '' HUP; sleep 1000 &); echo $PPID"))
 	noError(t, err)
 	noError(t, syscall.Kill(pid, syscall.SIGKILL))
-	_, err = box.Execute(limit(t), "echo anyone?")
+	_, err = box.Execute(testContext(t), "echo anyone?")
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostRemoved ||
 		!strings.Contains(lost.Reason, "boxd has ended") {
@@ -146,13 +148,13 @@ func TestBoxdKilled(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	if left := procfs.Marked(mark); len(left) == 0 {
-		t.Error("nothing is left to be reaped")
+		t.Error("boxd has left no processes for Reap")
 	}
 	if n, err := (Machine{DialConfig: c}).Reap(t.Context()); n != 1 || err != nil {
 		t.Errorf("Reap: %d, %v", n, err)
 	}
-	if left, files := procfs.Marked(mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
-		t.Errorf("left are %v, %q", left, files)
+	if left, files := procfs.Marked(mark), boxdFiles(t, c); len(left) > 0 || files != "boxd" {
+		t.Errorf("Reap has left processes %v and files %q", left, files)
 	}
 	if _, err := (Machine{DialConfig: c}).Attach(t.Context(), id); err == nil ||
 		!strings.Contains(err.Error(), id) {
@@ -160,7 +162,7 @@ func TestBoxdKilled(t *testing.T) {
 	}
 }
 
-// A machine that refuses a login is not asked again, by whatever the box does next.
+// TestRefusedLoginIsFinal shows that a box tries no more logins after a machine has refused one.
 func TestRefusedLoginIsFinal(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "LogLevel VERBOSE")
@@ -169,22 +171,22 @@ func TestRefusedLoginIsFinal(t *testing.T) {
 	c.Address, c.Linger = proxied.Address, time.Second
 	box, err := Dial(t.Context(), c)
 	noError(t, err)
-	tell(t, box, "echo here")
+	output(t, box, "echo here")
 	keys := filepath.Join(s.Dir, "authorized_keys")
 	noError(t, os.WriteFile(keys, nil, 0o644)) // the account is closed
 	line.Cut()
-	_, err = box.Execute(limit(t), "true")
+	_, err = box.Execute(testContext(t), "true")
 	var lost *sandbox.LostError
 	var refused *LoginError
 	if !errors.As(err, &lost) || lost.Cause != sandbox.LostConnection || !errors.As(err, &refused) {
 		t.Errorf("got %v", err)
 	}
-	_, err = box.Run(limit(t), &sandbox.Cmd{Args: []string{"true"}})
+	_, err = box.Run(testContext(t), &sandbox.Cmd{Args: []string{"true"}})
 	if !errors.Is(err, sandbox.ErrLost) {
 		t.Errorf("Run: %v", err)
 	}
 	noError(t, box.Close())
-	waitFor(t, "boxd's end", func() bool { return filesOf(t, c) == "boxd" })
+	waitFor(t, "boxd's end", func() bool { return boxdFiles(t, c) == "boxd" })
 	s.Stop()
 	if n := strings.Count(s.Log(), "Failed publickey"); n != 1 {
 		t.Errorf("%d logins were refused:\n%s", n, s.Log())

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A machineProgram is another program that has a box on a machine: this test's binary, executed
+// A machineProgram is another program that has a box on a machine: this test binary, executed
 // again.
 type machineProgram struct {
 	Address, User, KeyFile string
@@ -24,20 +24,21 @@ type machineProgram struct {
 	Boxd                   string
 	Linger                 time.Duration
 	Keep                   bool
-	ID, Mark               string // it says these
+	ID, Mark               string // set by the program, in its answer
 }
 
-const machineProgramIn = "SANDSHELL_TEST_MACHINE"
+// machineProgramEnv is the variable by which TestBoxdProgram gets its machineProgram.
+const machineProgramEnv = "SANDSHELL_TEST_MACHINE"
 
-// start starts the program, and returns when its box has work under way.
+// start starts the program, and returns when commands are running in its box.
 func (p *machineProgram) start(t *testing.T) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestBoxdProgram$")
 	text, err := json.Marshal(p)
 	noError(t, err)
-	cmd.Env = append(os.Environ(), machineProgramIn+"="+string(text))
+	cmd.Env = append(os.Environ(), machineProgramEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe() // its end is this test's
+	stdin, err := cmd.StdinPipe() // the program ends when this test does
 	noError(t, err)
 	stdout, err := cmd.StdoutPipe()
 	noError(t, err)
@@ -50,15 +51,15 @@ func (p *machineProgram) start(t *testing.T) (kill func()) {
 	t.Cleanup(kill)
 	if line, err := bufio.NewReader(stdout).ReadBytes('\n'); err != nil ||
 		json.Unmarshal(line, p) != nil {
-		t.Fatalf("the other program says %q, %v", line, err)
+		t.Fatalf("the other program printed %q, %v", line, err)
 	}
 	return kill
 }
 
-// TestBoxdProgram is that other program.
+// TestBoxdProgram is the program that start starts.
 func TestBoxdProgram(t *testing.T) {
 	t.Parallel()
-	text := os.Getenv(machineProgramIn)
+	text := os.Getenv(machineProgramEnv)
 	if text == "" {
 		t.Skip("it is started by other tests")
 	}
@@ -79,14 +80,14 @@ func TestBoxdProgram(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	p.ID, p.Mark = box.BoxID(), box.Mark()
-	said, err := json.Marshal(&p)
+	answer, err := json.Marshal(&p)
 	noError(t, err)
-	fmt.Println(string(said))
+	fmt.Println(string(answer))
 	os.Stdin.Read(make([]byte, 1)) // until it is killed
 }
 
-// program is another program's box on s.
-func (s *sshd) program(keep bool) *machineProgram {
+// newProgram describes a program with a box on s.
+func (s *sshd) newProgram(keep bool) *machineProgram {
 	c := s.withBoxd()
 	return &machineProgram{
 		Address: s.Address, User: s.User, KeyFile: s.KeyFile, HostKey: s.HostKey.Marshal(),
@@ -94,20 +95,20 @@ func (s *sshd) program(keep bool) *machineProgram {
 	}
 }
 
-// When a program is killed, its boxd ends by itself; one that is kept is taken over by another
-// program, with all that goes on.
+// TestBoxdAttach kills two programs. The boxd of the first ends by itself. The box of the second is
+// kept: another program attaches to it, and finds all that is running.
 func TestBoxdAttach(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
-	ctx := limit(t)
-	killed, kept := s.program(false), s.program(true)
+	ctx := testContext(t)
+	killed, kept := s.newProgram(false), s.newProgram(true)
 	killed.start(t)()
 	kept.start(t)()
-	waitFor(t, "the end of what is not kept", func() bool {
+	waitFor(t, "the end of the box that is not kept", func() bool {
 		return len(procfs.Marked(killed.Mark)) == 0
 	})
-	waitFor(t, "the end of its directory", func() bool { return filesOf(t, c) == "box boxd" })
+	waitFor(t, "the end of its directory", func() bool { return boxdFiles(t, c) == "box boxd" })
 
 	list, err := Machine{DialConfig: c}.List(ctx)
 	if err != nil || len(list) != 1 || list[0].ID != kept.ID || list[0].State != "running" ||
@@ -120,11 +121,11 @@ func TestBoxdAttach(t *testing.T) {
 	first, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
 	r, err := first.Input(ctx, "on\n")
-	exited(t, r, err, "one\non\non config\n")
+	wantExited(t, r, err, "one\non\non config\n")
 	noError(t, first.Detach())
 	box, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
-	if got := tell(t, box, "echo $X $PWD"); got != "kept /usr/share" {
+	if got := output(t, box, "echo $X $PWD"); got != "kept /usr/share" {
 		t.Errorf("got %q", got)
 	}
 	j := box.Jobs()[0]
@@ -132,11 +133,11 @@ func TestBoxdAttach(t *testing.T) {
 	if r, err := j.Wait(ctx); err != nil || r.ExitCode != 7 {
 		t.Errorf("the job: %+v, %v", r, err)
 	}
-	if log := logOf(t, ctx, j); log != "begun\ngo\n"+seq(1000) {
+	if log := jobLog(t, ctx, j); log != "begun\ngo\n"+seqOutput(1000) {
 		t.Errorf("the job's log is %q", log)
 	}
 
-	// Whoever attaches takes the box from its owner.
+	// A program that attaches takes the box from its owner.
 	other, err := Machine{DialConfig: c}.Attach(ctx, kept.ID)
 	noError(t, err)
 	var lost *sandbox.LostError
@@ -145,11 +146,11 @@ func TestBoxdAttach(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	noError(t, box.Close())
-	if got := tell(t, other, "echo $X"); got != "kept" {
+	if got := output(t, other, "echo $X"); got != "kept" {
 		t.Errorf("got %q", got)
 	}
 	noError(t, other.Close())
-	if left, files := procfs.Marked(kept.Mark), filesOf(t, c); len(left) > 0 || files != "boxd" {
-		t.Errorf("left are %v, %q", left, files)
+	if left, files := procfs.Marked(kept.Mark), boxdFiles(t, c); len(left) > 0 || files != "boxd" {
+		t.Errorf("Close has left processes %v and files %q", left, files)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// dialBoxd makes a box that boxd carries, and closes it when the test ends.
+// dialBoxd makes a box with boxd, and closes it when the test ends.
 func dialBoxd(t testing.TB, c DialConfig) *SSHBox {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -30,13 +30,14 @@ func dialBoxd(t testing.TB, c DialConfig) *SSHBox {
 	noError(t, err)
 	t.Cleanup(func() { noError(t, box.Close()) })
 	if program, why := box.Boxd(); program == "" {
-		t.Fatal("without boxd: ", why)
+		t.Fatal("the box has no boxd: ", why)
 	}
 	return box
 }
 
-// filesOf are the names in the directory of boxd and its boxes, of a box as "box".
-func filesOf(t testing.TB, c DialConfig) string {
+// boxdFiles returns what is in the directory of boxd and its boxes: "boxd" for a copy of boxd, and
+// "box" for a box.
+func boxdFiles(t testing.TB, c DialConfig) string {
 	t.Helper()
 	entries, err := os.ReadDir(c.Boxd)
 	noError(t, err)
@@ -48,20 +49,21 @@ func filesOf(t testing.TB, c DialConfig) string {
 	return strings.Join(names, " ")
 }
 
-// A box brings its program once, starts it in a session of its own, and leaves nothing but that.
+// TestBoxdOnMachine shows that a box copies boxd to the machine, runs it in a session of its own,
+// and leaves nothing but the copy.
 func TestBoxdOnMachine(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
 	c := s.withBoxd()
 	c.Env = []string{"FOO=bar baz", "HOME=" + t.TempDir()}
 	box := dialBoxd(t, c)
-	if got := tell(t, box,
+	if got := output(t, box,
 		"cd /usr; X=remembered; echo $FOO $X; trap '' HUP; (sleep 1000 "+
 			"&)"); got != "bar baz remembered" {
 		t.Errorf("got %q", got)
 	}
-	if got := filesOf(t, c); got != "box boxd" {
-		t.Errorf("there are %q", got)
+	if got := boxdFiles(t, c); got != "box boxd" {
+		t.Errorf("boxd's directory has %q", got)
 	}
 	program, _ := box.Boxd()
 	info, err := os.Stat(filepath.Dir(program))
@@ -70,7 +72,7 @@ func TestBoxdOnMachine(t *testing.T) {
 		t.Errorf("the socket's directory has the mode %v", info.Mode())
 	}
 	noError(t, box.Close())
-	if got := filesOf(t, c); got != "boxd" {
+	if got := boxdFiles(t, c); got != "boxd" {
 		t.Errorf("Close has left %q", got)
 	}
 	if left := procfs.Marked(box.Mark()); len(left) > 0 {
@@ -78,8 +80,8 @@ func TestBoxdOnMachine(t *testing.T) {
 	}
 }
 
-// Whatever the sshd allows besides executing commands, boxd needs none of it; and its programs have
-// what the login gives them.
+// TestBoxdRestricted shows that boxd needs nothing of an sshd but the execution of commands, and
+// that its programs have the limits and the environment of the login.
 func TestBoxdRestricted(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, "DisableForwarding yes", "Subsystem nothing /bin/false", "MaxSessions 1",
@@ -91,7 +93,7 @@ func TestBoxdRestricted(t *testing.T) {
 	noError(t, err)
 	defer plain.Close()
 	const look = `unset SSH_ORIGINAL_COMMAND; umask; ulimit -a; pwd; env | grep -v -E '^(SSH_|SANDSHELL_)' | sort`
-	if with, without := tell(t, box, look), tell(t, plain, look); with != without ||
+	if with, without := output(t, box, look), output(t, plain, look); with != without ||
 		!strings.HasPrefix(with, "0027\n") || !strings.Contains(with, "(-n) 99\n") {
 		t.Errorf("with boxd:\n%s\nwithout:\n%s", with, without)
 	}
@@ -105,12 +107,12 @@ func TestBoxdRestricted(t *testing.T) {
 	if err := box.Detach(); err == nil || !strings.Contains(err.Error(), "Keep") {
 		t.Errorf("Detach without Keep: %v", err)
 	}
-	other, err := box.Dial(t.Context(), "tcp", s.Address) // boxd's own forwarding
+	other, err := box.Dial(t.Context(), "tcp", s.Address) // through boxd, not through the sshd
 	noError(t, err)
 	other.Close()
 }
 
-// Where boxd cannot run, the box says why, and works.
+// TestBoxdElsewhere makes boxes where boxd cannot run. They say why, and work without it.
 func TestBoxdElsewhere(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -152,11 +154,11 @@ func TestBoxdElsewhere(t *testing.T) {
 				!strings.Contains(why, config.Boxd) {
 				t.Errorf("got %q, %q", program, why)
 			}
-			if got := tell(t, box, "echo works"); got != "works" {
+			if got := output(t, box, "echo works"); got != "works" {
 				t.Errorf("got %q", got)
 			}
 			if entries, _ := os.ReadDir(config.Boxd); len(entries) > 0 {
-				t.Errorf("left behind: %v", entries)
+				t.Errorf("Dial without boxd has left %v", entries)
 			}
 			config.Keep = true
 			if _, err := Dial(t.Context(), config); !errors.Is(err, errors.ErrUnsupported) ||
@@ -167,7 +169,8 @@ func TestBoxdElsewhere(t *testing.T) {
 	}
 }
 
-// What has ended the copy of boxd is in the reason, if it has said nothing.
+// TestBoxdCopyKilled kills the process that copies boxd to the machine, which has printed no error.
+// The reason has its status.
 func TestBoxdCopyKilled(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t, `ForceCommand ulimit -f 1000; exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"`)
@@ -180,13 +183,13 @@ func TestBoxdCopyKilled(t *testing.T) {
 		!strings.Contains(why, "its copy ended with status ") || strings.HasSuffix(why, ": ") {
 		t.Errorf("got %q, %q", program, why)
 	}
-	if got := tell(t, box, "echo works"); got != "works" {
+	if got := output(t, box, "echo works"); got != "works" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// Programs that bring boxd at once do not disturb each other, what is damaged is brought anew, and
-// Prune disturbs nobody.
+// TestBoxdBrought shows that programs can copy boxd to a machine at the same time, that a damaged
+// copy is replaced, and that boxes survive Prune.
 func TestBoxdBrought(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
@@ -208,8 +211,8 @@ func TestBoxdBrought(t *testing.T) {
 		})
 	}
 	both.Wait()
-	if got := filesOf(t, c); got != "boxd" {
-		t.Fatalf("there are %q", got)
+	if got := boxdFiles(t, c); got != "boxd" {
+		t.Fatalf("boxd's directory has %q", got)
 	}
 	files, err := filepath.Glob(c.Boxd + "/boxd-*")
 	noError(t, err)
@@ -221,7 +224,7 @@ func TestBoxdBrought(t *testing.T) {
 		"flipped": flipped, "cut": whole[:len(whole)/3],
 		"a script": []byte("#!/bin/sh\necho ready /tmp/x\n"),
 	} {
-		noError(t, os.Remove(files[0])) // another file: the old one may run
+		noError(t, os.Remove(files[0])) // not overwritten, because it may be running
 		noError(t, os.WriteFile(files[0], damaged, 0o700))
 		box, err := Dial(t.Context(), c)
 		noError(t, err)
@@ -229,10 +232,10 @@ func TestBoxdBrought(t *testing.T) {
 			t.Errorf("%s: %s", what, why)
 		}
 		noError(t, box.Close())
-		if now, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(now, whole) ||
-			filesOf(t, c) != "boxd" {
-			t.Errorf("%s: it has not been replaced (%v), or there is more: %q", what, err,
-				filesOf(t, c))
+		if got, err := os.ReadFile(files[0]); err != nil || !bytes.Equal(got, whole) ||
+			boxdFiles(t, c) != "boxd" {
+			t.Errorf("%s: the file has not been replaced (%v), or is not the only one: %q", what,
+				err, boxdFiles(t, c))
 		}
 	}
 
@@ -240,11 +243,11 @@ func TestBoxdBrought(t *testing.T) {
 	c.Address = proxied.Address
 	box := dialBoxd(t, c)
 	noError(t, Machine{DialConfig: c}.Prune(t.Context()))
-	if got := filesOf(t, c); got != "box" {
+	if got := boxdFiles(t, c); got != "box" {
 		t.Errorf("Prune has left %q", got)
 	}
 	line.Cut()
-	if got := tell(t, box, "echo on"); got != "on" {
+	if got := output(t, box, "echo on"); got != "on" {
 		t.Errorf("got %q", got)
 	}
 	noError(t, box.Close())
@@ -254,7 +257,8 @@ func TestBoxdBrought(t *testing.T) {
 	}
 }
 
-// Nobody but the user reaches the socket, whatever becomes of its directory's mode.
+// TestBoxdOfOthers shows that other users cannot use boxd, even if the modes of its files allow all
+// access.
 func TestBoxdOfOthers(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -278,22 +282,22 @@ func TestBoxdOfOthers(t *testing.T) {
 		return string(out), err
 	}
 	if out, err := join(); !errors.Is(err, syscall.EACCES) {
-		t.Errorf("joined: %v, %q", err, out)
+		t.Errorf("another user runs boxd join: %v, %q", err, out)
 	}
 	for _, d := range []string{c.Boxd, dir, program, dir + "/socket"} {
 		noError(t, os.Chmod(d, 0o777))
 	}
 	if out, err := join(); strings.Contains(out, "sandshell answer") || err != nil &&
 		strings.Contains(err.Error(), "denied") {
-		t.Errorf("another user has an answer, or does not come as far: %v, %q", err, out)
+		t.Errorf("another user gets an answer, or does not reach the socket: %v, %q", err, out)
 	}
-	if got := tell(t, box, "echo mine"); got != "mine" {
+	if got := output(t, box, "echo mine"); got != "mine" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// A copy whose script is killed says so, and its temporary directory goes although nobody on the
-// machine can remove it any more.
+// TestCopyScriptKilled kills the script that receives a copy. CopyTo returns an error, and removes
+// the temporary directory, which the script cannot remove.
 func TestCopyScriptKilled(t *testing.T) {
 	t.Parallel()
 	box, err := Dial(t.Context(), startSSHD(t).config())
@@ -311,24 +315,24 @@ func TestCopyScriptKilled(t *testing.T) {
 		if len(begun) == 0 {
 			return false
 		}
-		scripts = programsWith(t, filepath.Base(filepath.Dir(begun[0])))
+		scripts = pidsWithArgument(t, filepath.Base(filepath.Dir(begun[0])))
 		return len(scripts) > 0
 	})
 	for _, pid := range scripts {
 		noError(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	var of *fs.PathError
-	if err := <-copied; !errors.As(err, &of) || of.Path != to || !errors.Is(err, syscall.EIO) ||
+	var path *fs.PathError
+	if err := <-copied; !errors.As(err, &path) || path.Path != to || !errors.Is(err, syscall.EIO) ||
 		!strings.Contains(err.Error(), "status 137") {
 		t.Errorf("CopyTo: %v", err)
 	}
 	if left, err := os.ReadDir(to); err != nil || len(left) > 0 {
-		t.Errorf("there is %v, %v", left, err)
+		t.Errorf("CopyTo has left %v, %v", left, err)
 	}
 }
 
-// programsWith are the processes that have word in an argument.
-func programsWith(t *testing.T, word string) (pids []int) {
+// pidsWithArgument returns the processes that have word in an argument.
+func pidsWithArgument(t *testing.T, word string) (pids []int) {
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	noError(t, err)
 	for _, name := range commands {

@@ -32,7 +32,7 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// An sshd is a server to Dial.
+// An sshd is an OpenSSH server that the test starts. Its methods make DialConfigs that reach it.
 type sshd struct{ *sshdtest.Server }
 
 func startSSHD(t testing.TB, lines ...string) *sshd {
@@ -40,20 +40,21 @@ func startSSHD(t testing.TB, lines ...string) *sshd {
 	return &sshd{sshdtest.Start(t, lines...)}
 }
 
-// config logs in, and brings no boxd.
+// config returns a DialConfig that logs in, without boxd.
 func (s *sshd) config() DialConfig {
 	return DialConfig{Address: s.Address, User: s.User, Signer: s.Key,
 		HostKey: ssh.FixedHostKey(s.HostKey), Boxd: NoBoxd}
 }
 
-// withBoxd logs in, and brings boxd to a directory that goes with the server.
+// withBoxd returns a DialConfig that logs in, and copies boxd to a directory that goes with the
+// server.
 func (s *sshd) withBoxd() DialConfig {
 	c := s.config()
 	c.Boxd = filepath.Join(s.Dir, "boxd")
 	return c
 }
 
-// host logs in as Dial does, and closes the connections when the test ends.
+// host logs in as Dial does. It closes the connections when the test ends.
 func (s *sshd) host(t testing.TB, change func(*DialConfig)) *sshhost.Host {
 	t.Helper()
 	c := s.config()
@@ -62,7 +63,7 @@ func (s *sshd) host(t testing.TB, change func(*DialConfig)) *sshhost.Host {
 	}
 	c, err := c.withDefaults()
 	noError(t, err)
-	h, err := c.host(t.Context())
+	h, err := c.logIn(t.Context())
 	noError(t, err)
 	t.Cleanup(func() { h.Close() })
 	return h

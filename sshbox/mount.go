@@ -8,98 +8,117 @@ import (
 
 	"github.com/moby/moby/api/types/mount"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Mount is a directory or file that a container has from elsewhere.
-type Mount struct {
-	Type MountType // default: Bind
-	// Source is a path on the engine's machine (Bind), which has to exist, or the name of a volume
-	// (Volume), which is made if it does not exist; "" is a volume of its own, removed with the
-	// container.
-	Source string
-	// Target is the absolute path in the container.
-	Target   string
-	ReadOnly bool
-	// Size limits a Tmpfs, in bytes. Default: none but the container's memory.
-	Size int64
-}
+// A Mount is a directory or a file that a container has in addition to its image. The place's
+// machine is the engine's.
+type Mount = sandbox.Mount
 
 // A MountType is a kind of mount.
-type MountType string
+type MountType = sandbox.MountType
 
 const (
-	Bind   MountType = "bind"   // a path of the engine's machine
-	Volume MountType = "volume" // one of the engine's volumes
-	Tmpfs  MountType = "tmpfs"  // memory
+	Bind   = sandbox.Bind   // a path on the engine's machine
+	Volume = sandbox.Volume // one of the engine's volumes
+	Tmpfs  = sandbox.Tmpfs  // memory
 )
 
-// mounts translates the mounts and adds the container's own.
-func (c Config) mounts(engine string) ([]mount.Mount, map[string]string, error) {
-	var mounts []mount.Mount
-	taken := map[string]bool{}
-	for _, m := range c.Mounts {
-		if m.Type == "" {
-			m.Type = Bind
-		}
-		fail := func(format string, args ...any) error {
-			return fmt.Errorf("mount %q at %q: %s", m.Source, m.Target,
-				fmt.Sprintf(format, args...))
+// checkMounts returns an error that names the first field of Mounts that is wrong.
+func (c Config) checkMounts() error {
+	taken := map[string]int{}
+	for i, m := range c.Mounts {
+		fail := func(field, format string, args ...any) error {
+			return fmt.Errorf("Config.Mounts[%d].%s: %s", i, field, fmt.Sprintf(format, args...))
 		}
 		target := path.Clean(m.Target)
+		other, twice := taken[target]
 		switch {
 		case !path.IsAbs(m.Target) || target == "/":
-			return nil, nil, fail("the target has to be an absolute path, and not /")
+			return fail("Target", "%q is not an absolute path below /: give one", m.Target)
 		case within(target, wire.Dir):
-			return nil, nil, fail("%s is the sandbox's own", target)
-		case taken[target]:
-			return nil, nil, fail("there are two mounts with that target")
+			return fail("Target", "%q is in %s, where boxd is: choose another directory", m.Target,
+				wire.Dir)
+		case twice:
+			return fail("Target", "%q is the Target of Mounts[%d] too: choose another directory",
+				m.Target, other)
 		}
-		taken[target] = true
-		to := mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: target,
-			ReadOnly: m.ReadOnly}
+		taken[target] = i
 		switch m.Type {
-		case Bind:
+		case "", Bind:
 			if !path.IsAbs(m.Source) && !filepath.IsAbs(m.Source) {
-				return nil, nil, fail("the source has to be an absolute path on the engine's " +
-					"machine; for a volume set Type to Volume")
-			}
-			if socket := exposes(m.Source, engine); socket != "" {
-				return nil, nil, fail("the engine's socket %s is in it: who can write to that is "+
-					"root on the engine's machine, "+
-					"and the sandbox is none. Mount what is needed of it, and give the sandbox "+
-					"another engine to talk to", socket)
+				return fail("Source", "%q is not absolute: give a path on the engine's machine, "+
+					"or set Type to Volume", m.Source)
 			}
 		case Volume:
 		case Tmpfs:
 			if m.Source != "" {
-				return nil, nil, fail("a tmpfs has no source")
+				return fail("Source", "%q is set, and a Tmpfs has no source: leave it out",
+					m.Source)
 			}
-			to.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.Size, Mode: 0o1777}
 		default:
-			return nil, nil, fail("there is no type %q: it can be Bind, Volume or Tmpfs", m.Type)
+			return fail("Type", "%q is no type: use Bind, Volume or Tmpfs", m.Type)
+		}
+		if m.Size < 0 {
+			return fail("Size", "%d is negative: leave it out for no limit, or give a positive "+
+				"number", m.Size)
+		}
+	}
+	return nil
+}
+
+// mounts translates Mounts, for the engine at an address. It refuses the engine's socket.
+func (c Config) mounts(engine string) ([]mount.Mount, error) {
+	var mounts []mount.Mount
+	for i, m := range c.Mounts {
+		if m.Type == "" {
+			m.Type = Bind
+		}
+		to := mount.Mount{Type: mount.Type(m.Type), Source: m.Source, Target: path.Clean(m.Target),
+			ReadOnly: m.ReadOnly}
+		switch m.Type {
+		case Bind:
+			if socket := exposedSocket(m.Source, engine); socket != "" {
+				return nil, fmt.Errorf("Config.Mounts[%d].Source: %q holds the engine's socket "+
+					"%s, and who can write to that is root on the engine's machine: mount only "+
+					"what the box needs, and give it another engine to talk to", i, m.Source,
+					socket)
+			}
+		case Tmpfs:
+			to.TmpfsOptions = &mount.TmpfsOptions{SizeBytes: m.Size, Mode: 0o1777}
 		}
 		mounts = append(mounts, to)
 	}
-	tmpfs := map[string]string{}
-	if c.ReadOnlyRoot {
-		if !taken["/tmp"] {
-			tmpfs["/tmp"] = "rw,exec,nosuid,nodev,mode=1777"
-		}
-	}
-	return mounts, tmpfs, nil
+	return mounts, nil
 }
 
-// exposes returns the engine's socket that is reached by way of source, if any is.
-func exposes(source, engine string) string {
+// tmpfs returns what the engine mounts beside Mounts: with ReadOnlyRoot, a /tmp that can be
+// written.
+func (c Config) tmpfs() map[string]string {
+	tmpfs := map[string]string{}
+	if !c.ReadOnlyRoot {
+		return tmpfs
+	}
+	for _, m := range c.Mounts {
+		if path.Clean(m.Target) == "/tmp" {
+			return tmpfs
+		}
+	}
+	tmpfs["/tmp"] = "rw,exec,nosuid,nodev,mode=1777"
+	return tmpfs
+}
+
+// exposedSocket returns the engine's socket that can be reached through source; "" if none can.
+func exposedSocket(source, engine string) string {
 	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock",
 		"/run/containerd/containerd.sock"}
 	if socket, ok := strings.CutPrefix(engine, "unix://"); ok {
 		sockets = append(sockets, socket)
 	}
 	sources := []string{path.Clean(source)}
-	// if the engine's machine is this one
-	if real, err := filepath.EvalSymlinks(source); err == nil {
-		sources = append(sources, real)
+	// If the engine's machine is this one, a link may lead to the socket.
+	if resolved, err := filepath.EvalSymlinks(source); err == nil {
+		sources = append(sources, resolved)
 	}
 	for _, socket := range sockets {
 		for _, s := range sources {

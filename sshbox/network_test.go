@@ -6,16 +6,16 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A box of network "none" has no way out, whoever its programs are: no interface but the loopback,
-// and nobody who may make one.
+// TestNoNetwork shows that a box of network "none" has no interface but the loopback, and that no
+// user can make another.
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
-	ways := `grep -c -v -e '|' -e lo: /proc/net/dev; tail -n +2 /proc/net/route | grep -c .; ip link add way type dummy 2>/dev/null || unshare -n true 2>/dev/null || echo none made`
+	probe := `grep -c -v -e '|' -e lo: /proc/net/dev; tail -n +2 /proc/net/route | grep -c .; ip link add way type dummy 2>/dev/null || unshare -n true 2>/dev/null || echo none made`
 	box := newBox(t, Config{Image: testImage, Network: "none"})
 	for _, user := range []string{"root", "user", "nobody"} {
 		s, err := box.Open(t.Context(), sandbox.User(user), sandbox.Dir("/"))
 		noError(t, err)
-		does(t, s, ways, 0, "0\n0\nnone made\n")
+		expect(t, s, probe, 0, "0\n0\nnone made\n")
 		noError(t, s.Close())
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// imageOf skips the test where there is no engine or no such image, as docker does.
-func imageOf(t testing.TB, name string) *client.Client {
+// needImage returns a client of the engine. Like testEngine, it skips the test if there is no
+// engine, or not this image.
+func needImage(t testing.TB, name string) *client.Client {
 	t.Helper()
 	d := testEngine(t)
 	if _, err := d.ImageInspect(t.Context(), name); err != nil {
@@ -26,15 +27,15 @@ func imageOf(t testing.TB, name string) *client.Client {
 	return d
 }
 
-// newBox makes a box that the test's end closes.
+// newBox makes a box, which it closes when the test ends.
 func newBox(t testing.TB, c Config) *DockerSSHBox {
 	t.Helper()
-	imageOf(t, c.Image)
-	most := time.Minute
+	needImage(t, c.Image)
+	timeout := time.Minute
 	if len(c.Plugins) > 0 {
-		most = 10 * time.Minute // setups download: a mirror may be slow
+		timeout = 10 * time.Minute // setups download, and a mirror may be slow
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	box, err := New(ctx, c)
 	noError(t, err)
@@ -42,8 +43,8 @@ func newBox(t testing.TB, c Config) *DockerSSHBox {
 	return box
 }
 
-// does executes a command in a session, and expects its status and output.
-func does(t testing.TB, s sandbox.Session, command string, status int, output string) {
+// expect executes a command in a session, and expects this status and output.
+func expect(t testing.TB, s sandbox.Session, command string, status int, output string) {
 	t.Helper()
 	r, err := s.Execute(t.Context(), command, sandbox.Timeout(30*time.Second))
 	if err != nil {
@@ -54,8 +55,8 @@ func does(t testing.TB, s sandbox.Session, command string, status int, output st
 	}
 }
 
-// runs runs a script without a session, and returns what it printed.
-func runs(t testing.TB, box sandbox.Sandbox, script string, args ...string) string {
+// script runs a script by Run, outside of any session, and returns what it has printed.
+func script(t testing.TB, box sandbox.Sandbox, script string, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code, err := box.Run(t.Context(), &sandbox.Cmd{Args: append(
@@ -66,54 +67,55 @@ func runs(t testing.TB, box sandbox.Sandbox, script string, args ...string) stri
 	return out.String()
 }
 
-// census counts the processes of the box by name, without the one that counts. It takes a shell's
-// builtins alone. Zombies do not count: busybox's ash waits for a command substitution's shell of
-// its prompt when it has the next command.
-func census(t testing.TB, box sandbox.Sandbox) map[string]int {
+// processCounts counts the processes of the box by name, without the one that counts. It needs
+// nothing in the box but a shell with builtins. It does not count zombies, because busybox's ash
+// reaps the shell of a command substitution in its prompt only at the next command.
+func processCounts(t testing.TB, box sandbox.Sandbox) map[string]int {
 	t.Helper()
 	all := map[string]int{}
-	for name := range strings.Lines(runs(t, box, `for p in /proc/[0-9]*; do
+	for name := range strings.Lines(script(t, box, `for p in /proc/[0-9]*; do
 		if [ "$p" != /proc/$$ ] && { read -r pid name state rest <$p/stat; } 2>/dev/null && [ "$state" != Z ]; then echo "$name"; fi; done`)) {
 		all[strings.Trim(name, "()\n")]++
 	}
 	return all
 }
 
-// onlySessions waits until nothing runs but boxd, as init and as the end of the connection, and the
-// shells of n sessions.
-func onlySessions(t testing.TB, box sandbox.Sandbox, n int) {
+// wantSessions waits until the only processes are two of boxd, which are init and the end of the
+// connection, and the shells of n sessions.
+func wantSessions(t testing.TB, box sandbox.Sandbox, n int) {
 	t.Helper()
 	var got map[string]int
 	end := time.Now().Add(10 * time.Second)
 	for {
-		got = census(t, box)
+		got = processCounts(t, box)
 		if got["boxd"] == 2 && got["sh"]+got["bash"] == n && len(got) == 2 {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("besides %d sessions there run %v", n, got)
+			t.Fatalf("want boxd and %d sessions, got %v", n, got)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// wentAway expects that nothing is left of a box that was closed.
-func wentAway(t *testing.T, box *DockerSSHBox) {
+// wantRemoved expects that the container of a closed box does not exist.
+func wantRemoved(t *testing.T, box *DockerSSHBox) {
 	t.Helper()
 	if _, err := testEngine(t).ContainerInspect(t.Context(), box.ContainerID(),
 		client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
-		t.Errorf("the container is there after Close: %v", err)
+		t.Errorf("the container still exists after Close: %v", err)
 	}
 }
 
-// limit is a generous limit against hanging.
-func limit(t testing.TB) context.Context {
+// testContext returns a context that ends a test that hangs.
+func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func exited(t testing.TB, r *sandbox.Result, err error, want string) {
+// wantExited expects a result of a command that has succeeded with this output.
+func wantExited(t testing.TB, r *sandbox.Result, err error, want string) {
 	t.Helper()
 	noError(t, err)
 	if r.State != sandbox.Exited || r.ExitCode != 0 || r.Restarted || r.Output != want {

@@ -9,33 +9,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // hog takes more memory than the boxes of these tests have.
 const hog = `python3 -c "x = bytearray(200 << 20)"`
 
-// What the kernel killed for its memory is told from what something else killed, by the kernel's
-// count and not by the status.
+// TestOutOfMemoryResult shows that OOM is set if the kernel has killed a program for its memory,
+// and not if a program was killed otherwise with the same status.
 func TestOutOfMemoryResult(t *testing.T) {
+	t.Parallel()
 	for _, user := range []string{"root", "12345:54321"} {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
+			if user == "root" {
+				testenv.NeedsAll(t, "the kernel kills twenty programs: a user without rights runs "+
+					"every day")
+			}
 			c := Config{Image: testImage, Network: "none", Memory: 64 << 20, User: user}
 			if user != "root" {
 				c.CapDrop = []string{"ALL"}
 			}
-			oomResults(t, newBox(t, c))
+			checkOOMResults(t, newBox(t, c))
 		})
 	}
 }
 
-// tookShell reports whether the kernel has killed the shell that ran the command. While the memory
-// of its first victim is still being given back (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP before
-// that), it may choose a second, and there is nothing but the shell. Seen on a machine under load.
-func tookShell(r *sandbox.Result) bool { return r.OOM && r.Restarted && r.ExitCode == 137 }
+// shellKilled reports whether the kernel has killed, besides the program, the shell that ran it.
+// While the memory of the first victim is being freed (exit_mmap of mm/mmap.c sets MMF_OOM_SKIP
+// before that), the kernel may choose a second, and only the shell is left. Seen on a machine under
+// load.
+func shellKilled(r *sandbox.Result) bool { return r.OOM && r.Restarted && r.ExitCode == 137 }
 
-func oomResults(t *testing.T, box *DockerSSHBox) {
+// checkOOMResults executes commands, and expects OOM of those that the kernel kills for memory.
+func checkOOMResults(t *testing.T, box *DockerSSHBox) {
 	ctx := t.Context()
 	for _, c := range []struct {
 		command string
@@ -52,33 +60,33 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 		{"false", 1, false},
 	} {
 		r, err := box.Execute(ctx, c.command, sandbox.Timeout(30*time.Second))
-		if c.oom && err == nil && tookShell(r) {
-			t.Logf("%s: the kernel has taken the shell, too: %+v", c.command, r)
+		if c.oom && err == nil && shellKilled(r) {
+			t.Logf("%s: the kernel has killed the shell too: %+v", c.command, r)
 			continue
 		}
 		if err != nil || r.ExitCode != c.status || r.OOM != c.oom {
 			t.Errorf("%s: %+v, %v", c.command, r, err)
 		}
 	}
-	later, cancel := context.WithCancel(ctx)
-	r, err := box.Execute(later, hog+"; echo over; sleep 100",
+	cancelled, cancel := context.WithCancel(ctx)
+	r, err := box.Execute(cancelled, hog+"; echo over; sleep 100",
 		sandbox.Tee(writerFunc(func(p []byte) (int, error) {
 			if bytes.Contains(p, []byte("over")) {
 				cancel()
 			}
 			return len(p), nil
 		})), sandbox.Timeout(30*time.Second))
-	if err == nil && tookShell(r) {
-		t.Logf("killed later: the kernel has taken the shell, too: %+v", r)
+	if err == nil && shellKilled(r) {
+		t.Logf("a command that is cancelled: the kernel has killed the shell too: %+v", r)
 	} else if !errors.Is(err, context.Canceled) || r == nil || !r.OOM {
-		t.Errorf("killed later: %+v, %v", r, err)
+		t.Errorf("a command that is cancelled after the kill: %+v, %v", r, err)
 	}
 	r, err = box.Execute(ctx, "read x", sandbox.Timeout(30*time.Second))
 	if err != nil || r.State != sandbox.Waiting {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if r, err = box.Input(ctx, "y\n"); err != nil || r.OOM {
-		t.Errorf("a question: %+v, %v", r, err)
+		t.Errorf("a command that has asked a question: %+v, %v", r, err)
 	}
 	for command, oom := range map[string]bool{hog + "; true": true, "false": false,
 		"exec " + hog: true} {
@@ -94,17 +102,18 @@ func oomResults(t *testing.T, box *DockerSSHBox) {
 		}
 	}
 
-	// What is killed between two commands is of neither.
-	does(t, box, "((until [ -e /tmp/go ]; do sleep 0.01; done; "+hog+
+	// A program that is killed between two commands belongs to neither.
+	expect(t, box, "((until [ -e /tmp/go ]; do sleep 0.01; done; "+hog+
 		"; touch /tmp/done) &) 2>/dev/null", 0, "")
-	runs(t, box, "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done")
+	script(t, box, "touch /tmp/go; until [ -e /tmp/done ]; do sleep 0.01; done")
 	if r, err := box.Execute(ctx, "false"); err != nil || r.OOM {
-		t.Errorf("after one between: %+v, %v", r, err)
+		t.Errorf("the command after a kill between commands: %+v, %v", r, err)
 	}
 }
 
-// The kernel, which may take a second victim for the memory of one that it has just killed, takes
-// programs first, then what carries the connection, whose loss is a cut, and boxd last.
+// TestVictimsInOrder shows that the kernel, when memory runs out, kills programs first, then "boxd
+// join", which carries the connection and whose loss is a cut, and last the boxd that serves the
+// box. The order matters because the kernel may kill a second process for the memory of the first.
 func TestVictimsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"root", "12345:54321"} {
@@ -122,7 +131,7 @@ func TestVictimsInOrder(t *testing.T) {
 			}
 			if _, ok := score["serve"]; !ok || score["serve"] >= score["join"] ||
 				score["join"] >= score["bash"] {
-				t.Errorf("%v of\n%s", score, r.Output)
+				t.Errorf("the scores are %v, of\n%s", score, r.Output)
 			}
 		})
 	}

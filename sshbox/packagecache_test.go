@@ -13,11 +13,11 @@ import (
 	"github.com/sandshell/sandshell/plugin"
 )
 
-// A changed plugin finds what was downloaded for it before; setups side by side do not keep each
-// other from apt-get.
+// TestPackageCache shows that the setup of a changed plugin downloads no package again, and that
+// setups at the same time do not lock each other out of apt-get.
 func TestPackageCache(t *testing.T) {
 	testenv.NeedsAll(t, "it installs packages, twice")
-	base := keptBase(t)
+	base := pluginBase(t)
 	setup := func(of string) plugin.Plugin {
 		return plugin.Plugin{Name: of, Timeout: 5 * time.Minute,
 			Files: fstest.MapFS{"setup.sh": {Data: []byte(
@@ -28,7 +28,7 @@ func TestPackageCache(t *testing.T) {
 	var out safeBuffer
 	c := Config{Image: base}
 	for i, version := range []string{"1", "2"} {
-		out.take()
+		out.drain()
 		c.Plugins = nil
 		for _, of := range []string{"hello", "tree", "pv"} {
 			p := setup(of)
@@ -36,42 +36,44 @@ func TestPackageCache(t *testing.T) {
 			c.Plugins = append(c.Plugins, p)
 		}
 		box := newBox(t, c)
-		does(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists "+
+		expect(t, box, "hello; command -v tree pv; ls -A /var/lib/apt/lists "+
 			"/var/cache/apt/archives | grep -v -e lock -e partial", 0,
 			"Hello, world!\n/usr/bin/tree\n/usr/bin/pv\n/var/cache/apt/archives:\n\n"+
 				"/var/lib/apt/lists:\n")
 		noError(t, box.Close())
-		text := out.take()
+		text := out.drain()
 		if got := strings.Count(text, "Need to get 0 B/"); got != 3*i ||
 			!strings.Contains(text, "Need to get ") {
-			t.Errorf("version %s: %d of 3 had all of their packages:\n%s", version, got, text)
+			t.Errorf("version %s: %d of 3 setups found all packages in the cache, want %d:\n%s",
+				version, got, 3*i, text)
 		}
 		if strings.Contains(text, "unsandboxed") || strings.Contains(text, "W:") ||
 			strings.Contains(text, "E:") {
-			t.Errorf("%s", text)
+			t.Errorf("apt-get printed warnings or errors:\n%s", text)
 		}
 	}
 }
 
-// Nor does pip download again what it has installed once.
+// TestPackageCacheOfPip shows that pip does not download again what it has installed before.
 func TestPackageCacheOfPip(t *testing.T) {
-	testenv.NeedsFull(t, "it makes virtual environments with pip, twice: TestPackageCache keeps "+
-		"what apt-get has, in make test-all, and pytool's TestRequirements runs pip every day")
-	c := Config{Image: keptBase(t), Network: "none"}
+	testenv.NeedsFull(t, "it makes virtual environments with pip, twice: make test-all has "+
+		"TestPackageCache with apt-get, and pytool's TestRequirements runs pip every day")
+	c := Config{Image: pluginBase(t), Network: "none"}
 	for i, version := range []string{"1", "2"} {
 		var out safeBuffer
 		c.Plugins = []plugin.Plugin{{Name: "teapot", Files: os.DirFS("testdata/pip"),
 			Env: []string{"VERSION=" + version}, Output: &out}}
 		box := newBox(t, c)
-		does(t, box, "teapot; ls -A ~/.cache 2>/dev/null", 2, "a teapot\n")
+		expect(t, box, "teapot; ls -A ~/.cache 2>/dev/null", 2, "a teapot\n")
 		noError(t, box.Close())
-		if text := out.take(); strings.Count(text, "GET /simple/teapot/") != 1 ||
+		if text := out.drain(); strings.Count(text, "GET /simple/teapot/") != 1 ||
 			strings.Count(text, "GET /teapot-1.0-py3-none-any.whl") != 1-i {
 			t.Errorf("version %s: %s", version, text)
 		}
 	}
 }
 
+// A safeBuffer is a buffer for several goroutines.
 type safeBuffer struct {
 	sync.Mutex
 	bytes.Buffer
@@ -89,7 +91,8 @@ func (b *safeBuffer) String() string {
 	return b.Buffer.String()
 }
 
-func (b *safeBuffer) take() string {
+// drain empties the buffer, and returns what it held.
+func (b *safeBuffer) drain() string {
 	b.Lock()
 	defer b.Unlock()
 	defer b.Reset()

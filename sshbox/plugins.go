@@ -15,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// newWithPlugins makes a box that has c.Plugins: from an image in which they have been set up,
-// which is made if there is none.
+// newWithPlugins makes a box with c.Plugins, from an image in which they are set up. If there is no
+// such image, newWithPlugins makes it.
 func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	for attempt := 1; ; attempt++ {
 		kept, err := keptImage(ctx, c)
@@ -27,7 +27,7 @@ func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 		from.Image, from.Pull = kept, PullNever
 		box, err := newBare(ctx, from)
 		if errdefs.IsNotFound(err) && attempt < 3 {
-			continue // somebody has removed it meanwhile
+			continue // another program has removed the image since
 		}
 		if err != nil {
 			return nil, err
@@ -39,9 +39,9 @@ func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	}
 }
 
-// keptImage returns the name of an image that has the plugins.
+// keptImage returns the name of an image with the plugins. It makes the image if there is none.
 func keptImage(ctx context.Context, c Config) (string, error) {
-	e, err := openEngine(ctx, c.Docker)
+	e, err := openEngine(ctx, "Config.Docker", c.Docker)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func keptImage(ctx context.Context, c Config) (string, error) {
 	return s.kept.Name(), e.Keep(ctx, &s.kept)
 }
 
-// keyOf identifies all that an image with plugins is made of.
+// keyOf returns a digest of everything that an image with plugins is made of.
 func keyOf(base *docker.Image, c Config) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "1 %q %q\n", base.ID, c.user(base))
@@ -74,20 +74,20 @@ func keyOf(base *docker.Image, c Config) (string, error) {
 		}
 		lines = append(lines, fmt.Sprintf("%q %s %q\n", p.Name, digest, p.Requires))
 	}
-	slices.Sort(lines) // the order in which they are given does not count
+	slices.Sort(lines) // the order of c.Plugins does not matter
 	io.WriteString(sum, strings.Join(lines, ""))
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// A setup makes the image with c's plugins.
+// A setup makes the image with the plugins of a Config.
 type setup struct {
 	config Config
 	engine *docker.Engine
 	kept   docker.Kept
 }
 
-// make implements docker.Kept.Make: it sets the plugins up in a box of that name and makes the
-// image of it.
+// make implements docker.Kept.Make. It sets the plugins up in a box of that name, and makes the
+// image from it.
 func (s *setup) make(ctx context.Context, name string) error {
 	if err := s.progress("Setting up " + s.names()); err != nil {
 		return err
@@ -97,19 +97,19 @@ func (s *setup) make(ctx context.Context, name string) error {
 		return docker.ErrTaken
 	}
 	if err != nil {
-		// the container's is but the id
+		// The error's own text names the image by its id only.
 		return fmt.Errorf("make image %q with plugins: %w", s.config.Image, err)
 	}
 	return errors.Join(s.fill(ctx, box), box.Close())
 }
 
-// boxConfig is that of the box in which the plugins are set up.
+// boxConfig returns the Config of the box in which the plugins are set up.
 func (s *setup) boxConfig(name string) Config {
 	c := s.config
 	c.Name, c.Image, c.Pull = name, s.kept.Base.ID, PullNever
 	c.Dir, c.Env, c.ReadOnlyRoot, c.CapDrop, c.Entrypoint, c.Keep, c.Hostname, c.Labels = "", nil,
 		false, nil, false, false, "", nil
-	c.Publish = nil
+	c.Publish, c.Outward = nil, false
 	if c.PluginNetwork != "" {
 		c.Network = c.PluginNetwork
 	}
@@ -137,8 +137,8 @@ func (s *setup) fill(ctx context.Context, box *DockerSSHBox) error {
 	return s.engine.Commit(ctx, &s.kept, box.host.container)
 }
 
-// proxies are the variables of Env that setups get: those that docker build knows, which do not
-// change what is set up either.
+// proxies returns the variables of Env that setups get. They are those that docker build passes on
+// too, and do not change what is set up.
 func (c Config) proxies() []string {
 	return slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(kv), "=")

@@ -13,14 +13,15 @@ import (
 	"github.com/sandshell/sandshell/plugin/pytool"
 )
 
-// The plugins on a machine with an sshd, of which they change nothing but a home directory.
+// TestPluginsOverSSH sets plugins up on a machine with an sshd. They change nothing but a home
+// directory.
 func TestPluginsOverSSH(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
 	if err := exec.Command("/usr/bin/python3", "-c",
 		"import ipykernel, jupyter_client").Run(); err != nil {
 		if os.Getenv("SANDSHELL_REQUIRE_DOCKER") == "1" {
-			t.Fatalf("python3-ipykernel is not here: %v", err)
+			t.Fatalf("python3-ipykernel is not installed: %v", err)
 		}
 		t.Skipf("jupyter would install packages on this machine: apt-get install "+
 			"python3-ipykernel python3-jupyter-client (%v)", err)
@@ -28,47 +29,51 @@ func TestPluginsOverSSH(t *testing.T) {
 	c := s.config()
 	home := t.TempDir()
 	c.Env = []string{"HOME=" + home}
-	box, err := Dial(limit(t), c)
+	box, err := Dial(testContext(t), c)
 	noError(t, err)
 	defer box.Close()
-	noError(t, box.InitPlugins(limit(t), agentskills.Plugin(), pytool.Plugin(), jupyter.Plugin()))
+	noError(t, box.InitPlugins(testContext(t), agentskills.Plugin(), pytool.Plugin(),
+		jupyter.Plugin()))
 
-	does(t, box, "cd && create a.py <<'END'\nx = 41\nEND\n", 0,
+	expect(t, box, "cd && create a.py <<'END'\nx = 41\nEND\n", 0,
 		"[File: "+home+"/a.py (1 line total)]\n1:x = 41\n")
-	does(t, box, "echo 'x = 42' | edit 1:1 >/dev/null; cat a.py", 0, "x = 42\n")
+	expect(t, box, "echo 'x = 42' | edit 1:1 >/dev/null; cat a.py", 0, "x = 42\n")
 	tool := pytool.Tool{Function: "f", Source: "def f(a):\n    print('out')\n    return a + 1"}
-	res, err := tool.Call(limit(t), box, pytool.Call{Args: map[string]int{"a": 41}})
+	res, err := tool.Call(testContext(t), box, pytool.Call{Args: map[string]int{"a": 41}})
 	noError(t, err)
 	if string(res.Value) != "42" || string(res.Stdout) != "out\n" {
 		t.Errorf("%+v", res)
 	}
-	kernel, err := jupyter.Connect(limit(t), box, jupyter.Config{Dir: home})
+	kernel, err := jupyter.Connect(testContext(t), box, jupyter.Config{Dir: home})
 	noError(t, err)
 	defer kernel.Close()
-	cell, err := kernel.Run(limit(t), "import a; print('out'); a.x")
+	cell, err := kernel.Run(testContext(t), "import a; print('out'); a.x")
 	noError(t, err)
 	if cell.Text != "42" || cell.Stdout != "out\n" {
 		t.Errorf("%+v", cell)
 	}
-	does(t, box, "echo a.x+1 | execute_cli", 0, "43\n")
+	expect(t, box, "echo a.x+1 | execute_cli", 0, "43\n")
 
 	noError(t, kernel.Close())
-	if len(processesWith(t, "HOME="+home)) == 0 {
-		t.Error("the kernel has not stayed")
+	if len(commandsWithVariable(t, "HOME="+home)) == 0 {
+		t.Error("the kernel ended with its client")
 	}
 	noError(t, box.Close())
-	for _, left := range processesWith(t, "HOME="+home) {
+	for _, left := range commandsWithVariable(t, "HOME="+home) {
 		if strings.Contains(left, "python") {
-			t.Errorf("left: %s", left)
+			t.Errorf("Close has left a process: %s", left)
 		}
 	}
-	// The shell by which SSHBox looks at the machine reads its input's end a moment after the
-	// connection's.
-	waitFor(t, "everything to end", func() bool { return len(processesWith(t, "HOME="+home)) == 0 })
+	// The shell that watches the machine's processes for SSHBox ends a moment after the connection,
+	// when it reads the end of its input.
+	waitFor(t, "everything to end", func() bool {
+		return len(commandsWithVariable(t, "HOME="+home)) == 0
+	})
 }
 
-// processesWith returns the processes that have a variable of the environment.
-func processesWith(t *testing.T, variable string) (commands []string) {
+// commandsWithVariable returns the command lines of the processes that have a variable in their
+// environment.
+func commandsWithVariable(t *testing.T, variable string) (commands []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	noError(t, err)

@@ -13,17 +13,18 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
+// newPool makes a pool, which it closes when the test ends.
 func newPool(t testing.TB, c Config, size int) *Pool {
 	t.Helper()
-	imageOf(t, c.Image)
+	needImage(t, c.Image)
 	p, err := NewPool(c, size)
 	noError(t, err)
 	t.Cleanup(func() { noError(t, p.Close()) })
 	return p
 }
 
-// get gets a box that the test's end closes.
-func get(t testing.TB, p *Pool, h Handover) *DockerSSHBox {
+// getBox takes a box from the pool, and closes it when the test ends.
+func getBox(t testing.TB, p *Pool, h Handover) *DockerSSHBox {
 	t.Helper()
 	box, err := p.Get(t.Context(), h)
 	noError(t, err)
@@ -31,23 +32,24 @@ func get(t testing.TB, p *Pool, h Handover) *DockerSSHBox {
 	return box
 }
 
+// TestPool takes boxes from a pool, with variables and files of the handover.
 func TestPool(t *testing.T) {
-	d := imageOf(t, dockertest.Busybox)
+	d := needImage(t, dockertest.Busybox)
 	c := Config{Image: dockertest.Busybox, Network: "none"}
 	p := newPool(t, c, 1)
-	filled := func() {
+	waitFilled := func() {
 		t.Helper()
-		waitFor(t, "the pool is filled", func() bool { return p.Ready() == 1 })
+		waitFor(t, "the pool to be full", func() bool { return p.Ready() == 1 })
 	}
-	filled()
+	waitFilled()
 
-	box := get(t, p, Handover{Env: []string{"TOKEN=it's secret"},
+	box := getBox(t, p, Handover{Env: []string{"TOKEN=it's secret"},
 		Files: fstest.MapFS{"dir/file": {Data: []byte("mine"), Mode: 0o600}}})
-	does(t, box, `echo "$TOKEN $(cat dir/file)"`, 0, "it's secret mine\n")
+	expect(t, box, `echo "$TOKEN $(cat dir/file)"`, 0, "it's secret mine\n")
 	session, err := box.Open(t.Context())
 	noError(t, err)
-	does(t, session, `echo "$TOKEN"`, 0, "it's secret\n")
-	if got := runs(t, box, `printf %s "$TOKEN"`); got != "it's secret" {
+	expect(t, session, `echo "$TOKEN"`, 0, "it's secret\n")
+	if got := script(t, box, `printf %s "$TOKEN"`); got != "it's secret" {
 		t.Errorf("a Run has TOKEN=%q", got)
 	}
 	inspected, err := d.ContainerInspect(t.Context(), box.ContainerID(),
@@ -57,8 +59,8 @@ func TestPool(t *testing.T) {
 		t.Error("the engine knows the secret")
 	}
 
-	// One that has died is not handed out. An empty pool makes one.
-	filled()
+	// The pool hands out no box that has ended. If it is empty, it makes one.
+	waitFilled()
 	list, err := Engine{Docker: d}.List(t.Context())
 	noError(t, err)
 	for _, b := range list {
@@ -67,11 +69,11 @@ func TestPool(t *testing.T) {
 			noError(t, err)
 		}
 	}
-	does(t, get(t, p, Handover{}), "echo alive$TOKEN", 0, "alive\n")
+	expect(t, getBox(t, p, Handover{}), "echo alive$TOKEN", 0, "alive\n")
 	noError(t, p.Close())
-	does(t, get(t, p, Handover{Env: []string{"A=1"}}), "echo $A", 0, "1\n")
+	expect(t, getBox(t, p, Handover{Env: []string{"A=1"}}), "echo $A", 0, "1\n")
 
-	// What is wrong with the handover leaves no box, and says nothing of the values.
+	// A handover that fails leaves no box, and its error has no values of variables.
 	for _, env := range []string{"A", "a b=secret", "=secret"} {
 		_, err := p.Get(t.Context(), Handover{Env: []string{env}})
 		if err == nil || strings.Contains(err.Error(), "secret") {
@@ -81,24 +83,24 @@ func TestPool(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Get(cancelled, Handover{}); err == nil {
-		t.Error("a box for nobody")
+		t.Error("Get after cancel returned a box")
 	}
 	if _, err := NewPool(Config{Name: "one"}, 2); err == nil {
-		t.Error("one name for two boxes")
+		t.Error("NewPool accepts one name for two boxes")
 	}
 	if _, err := NewPool(Config{}, -1); err == nil {
-		t.Error("a pool of less than nothing")
+		t.Error("NewPool accepts a negative size")
 	}
 }
 
-// One that does not answer, since somebody has paused it, is not handed out either, and keeps
-// nobody from closing the pool.
+// TestPoolPaused pauses a box in the pool, so that it does not answer. The pool does not hand it
+// out, and can be closed.
 func TestPoolPaused(t *testing.T) {
-	testenv.NeedsAll(t, "a box has ten seconds to answer; TestPool has one that is dead")
-	d := imageOf(t, dockertest.Busybox)
+	testenv.NeedsAll(t, "it waits ten seconds for an answer; TestPool has a box that has ended")
+	d := needImage(t, dockertest.Busybox)
 	p := newPool(t, Config{Image: dockertest.Busybox, Network: "none"}, 1)
 	pauseReady := func() {
-		waitFor(t, "the pool is filled", func() bool { return p.Ready() == 1 })
+		waitFor(t, "the pool to be full", func() bool { return p.Ready() == 1 })
 		list, err := Engine{Docker: d}.List(t.Context())
 		noError(t, err)
 		for _, b := range list {
@@ -111,14 +113,15 @@ func TestPoolPaused(t *testing.T) {
 	pauseReady()
 	box, err := p.Get(t.Context(), Handover{})
 	noError(t, err)
-	does(t, box, "echo alive", 0, "alive\n")
+	expect(t, box, "echo alive", 0, "alive\n")
 	noError(t, box.Close())
 	pauseReady()
 	noError(t, p.Close())
 	dockertest.NoContainers(t)
 }
 
-// BenchmarkPool is the time to a box that is ready, beside what it does there: setting a variable.
+// BenchmarkPool measures Get of a box that is ready. Its floor is a command that sets a variable,
+// as the handover does.
 func BenchmarkPool(b *testing.B) {
 	p := newPool(b, Config{Image: dockertest.Busybox, Network: "none"}, 4)
 	box := newBox(b, Config{Image: dockertest.Busybox, Network: "none"})
@@ -132,8 +135,8 @@ func BenchmarkPool(b *testing.B) {
 	b.Run("Get", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			// what is being made takes the processor
-			waitFor(b, "the pool is filled", func() bool { return p.Ready() == 4 })
+			// Making boxes would take processor time from what is measured.
+			waitFor(b, "the pool to be full", func() bool { return p.Ready() == 4 })
 			b.StartTimer()
 			box, err := p.Get(b.Context(), Handover{Env: []string{"A=1"}})
 			if err != nil {

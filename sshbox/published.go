@@ -8,8 +8,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Published says which port of 127.0.0.1 of the engine's machine each port of Config.Publish has
-// become, by the port in the box.
+// Published returns, for each port of Config.Publish, the port on 127.0.0.1 of the engine's machine
+// that leads to it.
 func (b *DockerSSHBox) Published(ctx context.Context) (map[int]int, error) {
 	res, err := b.host.engine.ContainerInspect(ctx, b.ContainerID(),
 		client.ContainerInspectOptions{})
@@ -23,7 +23,7 @@ func (b *DockerSSHBox) Published(ctx context.Context) (map[int]int, error) {
 	for port, bindings := range res.Container.NetworkSettings.Ports {
 		for _, binding := range bindings {
 			if ports[int(port.Num())], err = strconv.Atoi(binding.HostPort); err != nil {
-				return nil, fmt.Errorf("the engine's word for port %v: %w", port, err)
+				return nil, fmt.Errorf("the engine's answer for port %v: %w", port, err)
 			}
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// TestContainerPublish reaches a server in a box by the port that the engine has given to it.
+// TestContainerPublish reaches a server in a box through the port that the engine has published for
+// it.
 func TestContainerPublish(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)

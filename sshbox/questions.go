@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// addPassword adds the two ways in which a server asks for a password, and others of its questions.
+// addPassword adds the methods "keyboard-interactive" and "password".
 func (l *login) addPassword(c DialConfig) {
 	switch {
 	case c.Password != "":
@@ -27,9 +27,9 @@ func (l *login) addPassword(c DialConfig) {
 	}
 }
 
-// givePassword returns the password, for its one use.
+// givePassword returns the password, and records that the server gets it.
 func (l *login) givePassword() (string, error) {
-	l.given = true
+	l.passwordGiven = true
 	l.tried = append(l.tried, "password")
 	password, err := l.password()
 	if err != nil {
@@ -40,12 +40,12 @@ func (l *login) givePassword() (string, error) {
 
 var errUnanswered = errors.New("nobody answers that")
 
-// questions is the ssh.KeyboardInteractiveChallenge. If one of a round's questions cannot be
-// answered, none is.
+// questions is the ssh.KeyboardInteractiveChallenge. If it cannot answer one of the questions, it
+// answers none of them.
 func (l *login) questions(_, _ string, questions []string, echos []bool) ([]string, error) {
-	given := l.given
+	given := l.passwordGiven
 	for i, q := range questions {
-		if !given && l.password != nil && forPassword(q, echos[i]) {
+		if !given && l.password != nil && asksForPassword(q, echos[i]) {
 			given = true
 		} else if l.answer == nil {
 			l.asked = append(l.asked, abridged(q))
@@ -57,7 +57,7 @@ func (l *login) questions(_, _ string, questions []string, echos []bool) ([]stri
 	answers := make([]string, len(questions))
 	for i, q := range questions {
 		var err error
-		if !l.given && l.password != nil && forPassword(q, echos[i]) {
+		if !l.passwordGiven && l.password != nil && asksForPassword(q, echos[i]) {
 			answers[i], err = l.givePassword()
 		} else {
 			l.tried = append(l.tried, fmt.Sprintf("an answer to %q", abridged(q)))
@@ -80,9 +80,9 @@ func abridged(question string) string {
 	return question
 }
 
-// A question is for the password if it does not echo and ends as PAM's, FreeBSD's and Kerberos' do:
-// "Password:", "Password for root@host:". Other clients match alike (sshj, JSch, sshpass). A new
-// password, a one-time password and a code are something else.
+// A question asks for the password if it does not echo and ends like those of PAM, FreeBSD and
+// Kerberos: "Password:", "Password for root@host:". The clients sshj, JSch and sshpass match in the
+// same way. Questions for a new password, a one-time password or a code are not for the password.
 var (
 	account  = regexp.MustCompile(`\S*@\S*`)
 	password = regexp.MustCompile(`(?i)\b(password|passwd)\b[^:]*(:\s*)?$`)
@@ -90,7 +90,7 @@ var (
 		`(?i)\b(new|retype|re-enter|again|confirm|repeat|one[- ]?time|otp|token|code|pin)\b`)
 )
 
-func forPassword(question string, echo bool) bool {
+func asksForPassword(question string, echo bool) bool {
 	question = account.ReplaceAllString(question, "")
 	return !echo && password.MatchString(question) && !other.MatchString(question)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
+// TestForPassword shows which questions are for the user's current password.
 func TestForPassword(t *testing.T) {
 	for question, want := range map[string]bool{
 		"Password: ":                              true,
@@ -32,17 +33,18 @@ func TestForPassword(t *testing.T) {
 		"Your password has expired. Token: ":      false,
 		"":                                        false,
 	} {
-		if forPassword(question, false) != want {
+		if asksForPassword(question, false) != want {
 			t.Errorf("%q: %v", question, !want)
 		}
 	}
-	if forPassword("Password: ", true) {
-		t.Error("it echoes")
+	if asksForPassword("Password: ", true) {
+		t.Error("a question whose answer is echoed is for a password")
 	}
 }
 
-// asker is a server that asks one question after the other, each in a round of its own.
-func asker(t *testing.T, questions ...string) (c DialConfig, asked chan string) {
+// startAsker starts a server that asks questions by keyboard-interactive, each in a round of its
+// own. asked gets each question with its answer.
+func startAsker(t *testing.T, questions ...string) (c DialConfig, asked chan string) {
 	asked = make(chan string, 20)
 	config := &ssh.ServerConfig{KeyboardInteractiveCallback: func(
 		_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge,
@@ -67,7 +69,8 @@ func asker(t *testing.T, questions ...string) (c DialConfig, asked chan string) 
 	return c, asked
 }
 
-// A password goes to the first question that asks for one, and Answer gets the others.
+// TestQuestions shows that Password answers the first question for a password, and Answer answers
+// the others.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	answer := func(q string) (string, error) { return "answer", nil }
@@ -76,7 +79,7 @@ func TestQuestions(t *testing.T) {
 		questions []string
 		change    func(*DialConfig)
 		given     []string
-		says      string
+		wantError string
 	}{
 		{"password", []string{"Password: "}, nil, []string{"Password: secret"}, "tried password"},
 		{"twice", []string{"Password: ", "Password: "}, nil, []string{"Password: secret"},
@@ -106,28 +109,29 @@ func TestQuestions(t *testing.T) {
 		}, nil, "nobody there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config, asked := asker(t, c.questions...)
+			config, asked := startAsker(t, c.questions...)
 			config.Password = "secret"
 			if c.change != nil {
 				c.change(&config)
 			}
 			_, err := Dial(t.Context(), config)
 			var refused *LoginError
-			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("not a LoginError that says %q: %v", c.says, err)
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.wantError) {
+				t.Errorf("not a LoginError that contains %q: %v", c.wantError, err)
 			}
 			var given []string
 			for len(asked) > 0 {
 				given = append(given, <-asked)
 			}
 			if !slices.Equal(given, c.given) {
-				t.Errorf("given: %q", given)
+				t.Errorf("the answers are %q, want %q", given, c.given)
 			}
 		})
 	}
 }
 
-// A caller's function that does not return holds up no Dial whose context has ended.
+// TestCallbackBlocks shows that Dial returns when its context ends, even if a function of the
+// caller does not return.
 func TestCallbackBlocks(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})
@@ -157,7 +161,7 @@ func TestCallbackBlocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, _ := asker(t, "Password: ")
+			config, _ := startAsker(t, "Password: ")
 			why := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			change(&config, func() { cancel(why) })
@@ -170,7 +174,7 @@ func TestCallbackBlocks(t *testing.T) {
 		})
 	}
 	t.Run("panics", func(t *testing.T) {
-		config, _ := asker(t)
+		config, _ := startAsker(t)
 		config.Password = "x"
 		config.HostKey = func(string, net.Addr, ssh.PublicKey) error { panic("no luck") }
 		dialError(t, config, "DialConfig.HostKey panicked: no luck")

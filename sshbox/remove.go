@@ -8,14 +8,14 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// Reap removes containers that boxes have left: those that have ended, or were never started, and
-// whose owner has ended. It returns how many it has removed.
+// Reap removes containers whose owner has ended, if they have ended too or were never started. It
+// returns how many it has removed.
 //
-// A box that runs is left alone: it is kept, or ends by itself. A box of package service that has
-// ended is left alone too, because the service may start it again. Containers that this program
-// could not remove, because the engine did not answer New or Close, are removed whether they run or
-// not. Reap also removes from this machine what killed programs of this user have left of
-// SSHConfig.
+// Reap leaves running boxes alone: they are kept, or end by themselves. It leaves a box of package
+// service that has ended alone too, because the service may start it again. It also removes the
+// containers that this program could not remove because the engine did not answer New or Close,
+// whether they run or not. On this machine, Reap removes the directories of SSHConfig that killed
+// programs of this user have left.
 func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	engine, err := e.open(ctx)
 	if err != nil {
@@ -29,9 +29,9 @@ func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	return removed, err
 }
 
-// Remove removes a box by the container's id or name, whoever made it and whether it runs or not. A
-// program that uses the box loses it. Remove returns nil if there is no such container, and an
-// error if the container is not a box.
+// Remove removes a box of any program by the container's id or name, whether it runs or not. A
+// program that uses the box loses it. If there is no such container, Remove returns nil. If the
+// container is not a box, Remove returns an error.
 func (e Engine) Remove(ctx context.Context, id string) error {
 	engine, err := e.open(ctx)
 	if err != nil {
@@ -46,16 +46,16 @@ func (e Engine) Remove(ctx context.Context, id string) error {
 
 // Pruned is what Engine.Prune has removed.
 type Pruned struct {
-	Images  []string // images with plugins, and those of Build, by name
+	Images  []string // the names of images with plugins and of images of BuildImage
 	Volumes []string // package caches, and boxd of other versions
 }
 
 // Prune removes what the engine keeps for later boxes: images with plugins (Config.Plugins), images
-// of Build, package caches (Config.PackageCache), and volumes with boxd of other versions of this
-// library. It would all be made again when it is needed.
+// of BuildImage, package caches (Config.PackageCache), and volumes with boxd of other versions of
+// this library. All of these are made again when they are needed.
 //
 // If images are given, base images by name or id, Prune removes only what was made for those, and
-// of Build's images only those that are given. It leaves what a container uses.
+// of BuildImage's images only the given ones. It leaves what a container uses.
 func (e Engine) Prune(ctx context.Context, images ...string) (Pruned, error) {
 	engine, err := e.open(ctx)
 	if err != nil {

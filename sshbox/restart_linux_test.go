@@ -21,33 +21,33 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A restartable is a Docker engine of the test's own, which it may kill.
-type restartable struct {
-	dir     string
-	dockerd *exec.Cmd
-	client  *client.Client
-	live    bool     // it keeps its containers while it restarts
-	tcp     *os.File // where it listens too, by TLS with the keys in keys; nil: nowhere
-	keys    string
+// An ownEngine is a Docker engine that the test starts, so that it may kill it.
+type ownEngine struct {
+	dir         string
+	dockerd     *exec.Cmd
+	client      *client.Client
+	liveRestore bool     // it keeps its containers while it restarts
+	tcp         *os.File // a listener on which the engine serves TLS too, or nil
+	keys        string   // the directory of the keys for TLS
 }
 
-// startOwnEngine starts an engine with the bare image in it. live: it keeps its containers while it
-// restarts.
-func startOwnEngine(t *testing.T, live bool) *restartable {
+// startOwnEngine starts an engine that has bareImage. live says whether it keeps its containers
+// while it restarts.
+func startOwnEngine(t *testing.T, live bool) *ownEngine {
 	t.Helper()
-	e := &restartable{live: live}
-	e.first(t)
+	e := &ownEngine{liveRestore: live}
+	e.setUp(t)
 	return e
 }
 
-// first starts it for the first time.
-func (e *restartable) first(t *testing.T) {
+// setUp starts the engine for the first time, and loads bareImage into it.
+func (e *ownEngine) setUp(t *testing.T) {
 	t.Helper()
 	d := testEngine(t)
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Getuid() != 0 {
-		t.Skipf("no engine of its own without root and dockerd: %v", err)
+		t.Skipf("this test starts an engine, which needs root and dockerd: %v", err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "engine-") // short: there are sockets below it
+	dir, err := os.MkdirTemp("/tmp", "engine-") // short, because sockets are below it
 	noError(t, err)
 	e.dir = dir
 	noError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o600))
@@ -55,10 +55,10 @@ func (e *restartable) first(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() {
 		e.client.Close()
-		e.dockerd.Process.Signal(os.Interrupt) // it ends its containerd too
+		e.dockerd.Process.Signal(os.Interrupt) // dockerd ends its containerd too
 		e.dockerd.Wait()
 		e.endShims()
-		// It mounts its root on itself, and leaves that.
+		// dockerd mounts its root on itself, and leaves the mount.
 		exec.Command("sh", "-c", fmt.Sprintf("grep -o ' %s/[^ ]*' /proc/mounts | sort -r | xargs "+
 			"-r -n 1 umount -l", dir)).Run()
 		waitFor(t, "the engine's files to be gone", func() bool { return os.RemoveAll(dir) == nil })
@@ -76,14 +76,15 @@ func (e *restartable) first(t *testing.T) {
 	})
 }
 
-func (e *restartable) start(t *testing.T) {
+// start starts the engine, and waits until it answers.
+func (e *ownEngine) start(t *testing.T) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(e.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	noError(t, err)
 	defer log.Close()
 	at := func(name string) string { return filepath.Join(e.dir, name) }
-	// it takes a listener as systemd gives it: in its own network it has none that is reached from
-	// here
+	// dockerd runs in a network namespace of its own, where no port is reached from here. Therefore
+	// it gets a listener from this test, as systemd would pass it.
 	args := []string{"-c", `LISTEN_PID=$$ exec dockerd "$@"`, "sh"}
 	if e.tcp != nil {
 		args = append(args, "-H", "fd://", "--tlsverify", "--tlscacert",
@@ -91,18 +92,19 @@ func (e *restartable) start(t *testing.T) {
 			"--tlscert", filepath.Join(e.keys, "server-cert.pem"), "--tlskey",
 			filepath.Join(e.keys, "server-key.pem"))
 	}
-	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.live),
+	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.liveRestore),
 		"--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
 		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none",
 		"--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")...)
-	// a containerd that is slow to start is killed, and writes its stacks there first
+	// A containerd that is slow to start is killed. Before that it writes its stacks to TMPDIR.
 	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir)
 	if e.tcp != nil {
 		e.dockerd.ExtraFiles = []*os.File{e.tcp}
 		e.dockerd.Env = append(e.dockerd.Env, "LISTEN_FDS=1")
 	}
 	e.dockerd.Stdout, e.dockerd.Stderr = log, log
-	// else it takes the machine's own engine its bridge away
+	// Without a network namespace of its own, dockerd would remove the bridge of the machine's
+	// engine.
 	e.dockerd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	noError(t, e.dockerd.Start())
 	begin := time.Now()
@@ -112,17 +114,17 @@ func (e *restartable) start(t *testing.T) {
 			return
 		}
 		if time.Since(begin) > time.Minute {
-			said, _ := os.ReadFile(at("log"))
-			t.Fatalf("an engine of its own does not come up here: %v\n%s", err,
-				said[max(0, len(said)-2000):])
+			log, _ := os.ReadFile(at("log"))
+			t.Fatalf("the test's engine does not answer: %v\n%s", err,
+				log[max(0, len(log)-2000):])
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// endShims ends what an engine that was killed has lost sight of: a container that it was starting,
-// whose shim would go on for ever.
-func (e *restartable) endShims() {
+// endShims kills the shims of containers that an engine was starting when it was killed. The engine
+// does not know of them after its restart, so they would run for ever.
+func (e *ownEngine) endShims() {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range commands {
 		args, err := os.ReadFile(name)
@@ -137,24 +139,25 @@ func (e *restartable) endShims() {
 	}
 }
 
-// stop stops the engine, as the service manager of its machine does.
-func (e *restartable) stop(t *testing.T) {
+// stop stops the engine as a service manager does.
+func (e *ownEngine) stop(t *testing.T) {
 	t.Helper()
 	noError(t, e.dockerd.Process.Signal(syscall.SIGTERM))
 	e.dockerd.Wait()
 }
 
-// restart kills the engine, and starts it again after a while.
-func (e *restartable) restart(t *testing.T, after time.Duration) {
+// restart kills the engine, and starts it again after this time.
+func (e *ownEngine) restart(t *testing.T, after time.Duration) {
 	t.Helper()
 	e.kill(t)
 	time.Sleep(after)
 	e.start(t)
 }
 
-// kill kills the engine, and its containerd, which the kernel kills with it (Pdeathsig): a new
-// engine would take the pid file of a zombie for one that runs. The containers' shims go on.
-func (e *restartable) kill(t *testing.T) {
+// kill kills the engine. The kernel kills its containerd too (Pdeathsig). kill removes their pid
+// files, because a new engine would take a zombie for a running process. The containers' shims keep
+// running.
+func (e *ownEngine) kill(t *testing.T) {
 	t.Helper()
 	noError(t, e.dockerd.Process.Kill())
 	e.dockerd.Wait()
@@ -163,12 +166,12 @@ func (e *restartable) kill(t *testing.T) {
 	}
 }
 
-// The engine is killed and started again: with live-restore its containers run on, and so do
-// sessions, jobs and what they print.
+// TestEngineRestarts kills the engine and starts it again. With live-restore its containers keep
+// running, and sessions and jobs lose no output.
 func TestEngineRestarts(t *testing.T) {
 	testenv.NeedsAll(t, "it starts an engine of its own, three times")
 	e := startOwnEngine(t, true)
-	ctx := limit(t)
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client})
 	noError(t, err)
 	defer box.Close()
@@ -196,13 +199,13 @@ func TestEngineRestarts(t *testing.T) {
 		fmt.Fprintln(&jobWant, i)
 	}
 	o := <-done
-	exited(t, o.r, o.err, want.String())
+	wantExited(t, o.r, o.err, want.String())
 	r, err := box.Execute(ctx, "echo $X")
-	exited(t, r, err, "1\n")
+	wantExited(t, r, err, "1\n")
 	r, err = j.Wait(ctx)
-	exited(t, r, err, jobWant.String())
+	wantExited(t, r, err, jobWant.String())
 
-	// An engine that does not come back: the box is lost after Linger, with the reason.
+	// If the engine does not come back, the box is lost after Linger.
 	short, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client,
 		Linger: 2 * time.Second})
 	noError(t, err)
@@ -212,20 +215,20 @@ func TestEngineRestarts(t *testing.T) {
 	var lost *sandbox.LostError
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "engine") ||
 		lost.Cause != sandbox.LostConnection {
-		t.Errorf("the engine is gone: %v (%+v)", err, lost)
+		t.Errorf("without an engine: %v (%+v)", err, lost)
 	}
 	if d := time.Since(begin); d > 20*time.Second {
-		t.Errorf("that took %v", d)
+		t.Errorf("the loss was noticed after %v", d)
 	}
 	e.start(t)
 	noError(t, short.Close())
 	r, err = box.Execute(ctx, "echo $X")
-	exited(t, r, err, "1\n")
+	wantExited(t, r, err, "1\n")
 	noError(t, box.Close())
 	left, err := e.client.ContainerList(context.Background(),
 		client.ContainerListOptions{All: true})
 	noError(t, err)
 	if len(left.Items) > 0 {
-		t.Errorf("left: %v", left.Items)
+		t.Errorf("the engine still has %v", left.Items)
 	}
 }

@@ -16,43 +16,44 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// empty expects nothing to be left on the engine.
-func (e *restartable) empty(t *testing.T) {
+// wantEmpty expects that the engine has no containers.
+func (e *ownEngine) wantEmpty(t *testing.T) {
 	t.Helper()
 	left, err := e.client.ContainerList(context.Background(),
 		client.ContainerListOptions{All: true})
 	noError(t, err)
 	for _, c := range left.Items {
-		// An engine may go on listing, as dead, what was removed while it was starting; asked for
-		// it, it knows of none. (Docker 20.10, on a busy machine.)
+		// An engine may list a container as dead that was removed while the engine was starting,
+		// although inspecting it fails. (Docker 20.10, on a busy machine.)
 		if _, err := e.client.ContainerInspect(context.Background(), c.ID,
 			client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
-			t.Logf("listed, and not there: %s, %s", c.ID, c.Status)
+			t.Logf("the engine lists a container that does not exist: %s, %s", c.ID, c.Status)
 			continue
 		}
-		t.Errorf("left: %v, %s, %s", c.Names, c.State, c.Status)
+		t.Errorf("the engine still has %v, %s, %s", c.Names, c.State, c.Status)
 	}
 }
 
-// An engine is stopped, or killed, and started again, with boxes at work. If it keeps its
-// containers, nobody notices; if not, every call says that the box is lost, soon, and nothing is
-// left.
+// TestEngineRestartsUnderBoxes stops or kills an engine while a box is at work, and starts it
+// again. If the engine keeps its containers, all calls succeed. If not, each call soon returns a
+// LostError. In both cases no container is left.
 func TestEngineRestartsUnderBoxes(t *testing.T) {
-	testenv.NeedsAll(t, "it starts engines of its own; TestEngineRestarts, which kills one, is "+
-		"another")
+	testenv.NeedsAll(t, "it starts engines of its own, as TestEngineRestarts does")
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprint("live-restore=", live), func(t *testing.T) {
 			e := startOwnEngine(t, live)
 			for name, end := range map[string]func(*testing.T){"stopped": e.stop,
 				"killed": e.kill} {
-				t.Run(name, func(t *testing.T) { e.under(t, end) })
+				t.Run(name, func(t *testing.T) { e.restartUnderBox(t, end) })
 			}
 		})
 	}
 }
 
-func (e *restartable) under(t *testing.T, end func(*testing.T)) {
-	ctx := limit(t)
+// restartUnderBox ends the engine by end, and starts it, while a box has a job and a command
+// running.
+func (e *ownEngine) restartUnderBox(t *testing.T, end func(*testing.T)) {
+	ctx := testContext(t)
 	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client})
 	noError(t, err)
 	defer box.Close()
@@ -61,7 +62,7 @@ func (e *restartable) under(t *testing.T, end func(*testing.T)) {
 	j, err := box.Background(ctx, "echo begun; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo "+
 		"done")
 	noError(t, err)
-	// What the engine's end has to find at work is at work when it has printed.
+	// When the job has printed, it is running, and the engine can be ended.
 	begun := func() bool {
 		data, _, err := j.Logs(ctx, 0)
 		return err == nil && string(data) == "begun\n"
@@ -74,14 +75,14 @@ func (e *restartable) under(t *testing.T, end func(*testing.T)) {
 	}
 	end(t)
 	e.start(t)
-	if e.live {
+	if e.liveRestore {
 		if _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "/tmp/go"}}); err != nil {
 			t.Errorf("run: %v", err)
 		}
 		r, err = box.Wait(ctx)
-		exited(t, r, err, "1\n")
+		wantExited(t, r, err, "1\n")
 		r, err = j.Wait(ctx)
-		exited(t, r, err, "begun\ndone\n")
+		wantExited(t, r, err, "begun\ndone\n")
 	} else {
 		back := time.Now()
 		for what, call := range map[string]func() error{
@@ -97,25 +98,25 @@ func (e *restartable) under(t *testing.T, end func(*testing.T)) {
 			if err := call(); err == errSignalled {
 				continue
 			} else if !errors.As(err, &lost) || lost.Reason == "" ||
-				lost.Cause != sandbox.LostRemoved {
-				// not the task's doing
+				lost.Cause != sandbox.LostRemoved { // the cause is not the box's programs
 				t.Errorf("%s: %v (%+v)", what, err, lost)
 			}
 		}
 		if d := time.Since(back); d > 10*time.Second {
-			t.Errorf("it took %v to learn of it", d)
+			t.Errorf("the loss was noticed after %v", d)
 		}
 	}
 	noError(t, box.Close())
 	_, err = Engine{Docker: e.client}.Reap(ctx)
 	noError(t, err)
-	e.empty(t)
+	e.wantEmpty(t)
 }
 
-var errSignalled = errors.New("the command was ended by a signal, and there was time to tell")
+// errSignalled is the error of signalled.
+var errSignalled = errors.New("a signal ended the command, and its status came in time")
 
-// signalled makes it an error that a command was ended by a signal: an engine that is stopped has
-// boxd end its programs so.
+// signalled returns errSignalled if a signal has ended the command. When an engine is stopped, boxd
+// ends its programs by signals.
 func signalled(r *sandbox.Result, err error) error {
 	if err == nil && r.ExitCode > 128 {
 		return errSignalled
@@ -123,22 +124,23 @@ func signalled(r *sandbox.Result, err error) error {
 	return err
 }
 
-// An engine is killed while a box starts, at any moment of it. Whether New fails, or has just come
-// through, nothing is left once the engine is back.
+// TestEngineRestartsUnderStarts kills an engine at several moments of a box's start. Whether New
+// fails or succeeds, no container is left when the engine runs again.
 func TestEngineRestartsUnderStarts(t *testing.T) {
-	testenv.NeedsAll(t, "it starts engines of its own; TestStartFailsWithEngine, where the "+
-		"engine only seems to go, runs every day")
+	testenv.NeedsAll(t, "it starts engines of its own; TestStartFailsWithEngine, which only "+
+		"cuts the engine's connection, runs every day")
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprint("live-restore=", live), func(t *testing.T) {
 			e := startOwnEngine(t, live)
-			// fills the volume
+			// The first box fills boxd's volume.
 			first, err := New(t.Context(), Config{Image: bareImage, Network: "none",
 				Docker: e.client})
 			noError(t, err)
 			noError(t, first.Close())
-			// milliseconds: create takes some 400 with this storage driver, start and join as long
+			// In milliseconds. With this storage driver, create takes about 400, and start and join
+			// as long.
 			for _, after := range []time.Duration{50, 300, 600, 900, 1300} {
-				ctx := limit(t)
+				ctx := testContext(t)
 				type made struct {
 					box *DockerSSHBox
 					err error
@@ -152,8 +154,8 @@ func TestEngineRestartsUnderStarts(t *testing.T) {
 				time.Sleep(after * time.Millisecond)
 				e.kill(t)
 				var m made
-				// it fails at once, or has come through; or waits for an engine that does not
-				// answer
+				// New returns at once, or waits for the engine, which does not answer until it is
+				// started.
 				select {
 				case m = <-done:
 					e.start(t)
@@ -169,7 +171,7 @@ func TestEngineRestartsUnderStarts(t *testing.T) {
 				}
 				_, err := Engine{Docker: e.client}.Reap(ctx)
 				noError(t, err)
-				e.empty(t)
+				e.wantEmpty(t)
 			}
 		})
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What a program has printed before it asks comes with the question, even where the looks at the
-// program come on another connection, which is quicker: without boxd there is one more for the
-// eleventh session.
+// TestQuestionBehindSlowOutput shows that Wait returns all output before a question, even if the
+// output comes on a slower connection than the state of the program. Without boxd, a box has more
+// than one connection if it has more than MaxSessions sessions.
 func TestQuestionBehindSlowOutput(t *testing.T) {
 	t.Parallel()
 	c := startSSHD(t).config()
-	c.MaxSessions = 1 // the session has a connection of its own
+	c.MaxSessions = 1 // so that the session has a connection of its own
 	box, err := Dial(t.Context(), c)
 	noError(t, err)
 	defer box.Close()
@@ -31,7 +31,7 @@ func TestQuestionBehindSlowOutput(t *testing.T) {
 	noError(t, err)
 	signal := func(sig syscall.Signal) {
 		if err := syscall.Kill(server, sig); err != nil {
-			t.Errorf("signal the connection's server: %v", err)
+			t.Errorf("signal the connection's sshd process: %v", err)
 		}
 	}
 	printed := filepath.Join(t.TempDir(), "go")
@@ -44,7 +44,7 @@ func TestQuestionBehindSlowOutput(t *testing.T) {
 	}
 	signal(syscall.SIGSTOP)
 	goOn := time.AfterFunc(500*time.Millisecond, func() { signal(syscall.SIGCONT) })
-	defer func() { // before Close, which would wait for it
+	defer func() { // before Close, which would wait for the server
 		if goOn.Stop() {
 			signal(syscall.SIGCONT)
 		}

@@ -21,12 +21,12 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// TestSoak has many boxes at work for long, and then makes and closes many: no byte is lost, and
-// what the program has of descriptors, memory and goroutines does not grow. "make soak" runs it.
+// TestSoak has many boxes work for a long time, and then makes and closes many. No byte is lost,
+// and the program's descriptors, memory and goroutines do not grow. "make soak" runs it.
 func TestSoak(t *testing.T) {
 	testenv.NeedsFull(t, "it works for a quarter of an hour; make soak runs it alone")
 	testEngine(t)
-	s := &soak{t: t, boxes: number("SOAK_BOXES", 100), rounds: number("SOAK_ROUNDS", 300),
+	s := &soak{t: t, boxes: envInt("SOAK_BOXES", 100), rounds: envInt("SOAK_ROUNDS", 300),
 		length: 10 * time.Minute}
 	if text := os.Getenv("SOAK_TIME"); text != "" {
 		var err error
@@ -35,7 +35,7 @@ func TestSoak(t *testing.T) {
 	}
 	s.printf("%-10s %7s %9s %11s %10s %7s\n", "", "boxes", "calls", "descriptors", "goroutines",
 		"MiB")
-	first, err := New(t.Context(), s.config()) // what comes once
+	first, err := New(t.Context(), s.config()) // so that what is allocated once is there
 	noError(t, err)
 	noError(t, first.Close())
 	before := s.measure("begin", 0)
@@ -56,38 +56,40 @@ func TestSoak(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	works := s.work(boxes, s.length/10) // so that each has done everything once
+	calls := s.work(boxes, s.length/10) // each box does everything at least once
 	early := s.measure("early", s.boxes)
-	works += s.work(boxes, s.length*9/10)
+	calls += s.work(boxes, s.length*9/10)
 	late := s.measure("late", s.boxes)
-	s.flat("at work", early, late, s.boxes)
-	if works < int64(s.boxes) {
-		t.Errorf("%d calls in %d boxes: the machine is too busy to tell anything", works, s.boxes)
+	s.wantNoGrowth("at work", early, late, s.boxes)
+	if calls < int64(s.boxes) {
+		t.Errorf("only %d calls in %d boxes: the machine is too busy for this test", calls, s.boxes)
 	}
 	s.atOnce(s.boxes, 8, func(i int) {
 		if err := boxes[i].Close(); err != nil {
 			t.Errorf("close box %d: %v", i, err)
 		}
-		boxes[i] = nil // what it has kept is garbage
+		boxes[i] = nil // so that its memory is freed
 	})
 	closed := s.measure("closed", 0)
-	s.flat("closed", before, closed, 0)
+	s.wantNoGrowth("closed", before, closed, 0)
 
-	s.round(s.rounds / 10)
+	s.makeAndClose(s.rounds / 10)
 	early = s.measure("rounds", 0)
-	s.round(s.rounds - s.rounds/10)
+	s.makeAndClose(s.rounds - s.rounds/10)
 	late = s.measure("end", 0)
-	s.flat("after New and Close", early, late, 0)
+	s.wantNoGrowth("after New and Close", early, late, 0)
 	noContainers(t)
 }
 
-func number(name string, usual int) int {
+// envInt returns the number in a variable of the environment, or usual.
+func envInt(name string, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
 	}
 	return usual
 }
 
+// A soak is a run of TestSoak.
 type soak struct {
 	t             *testing.T
 	boxes, rounds int
@@ -99,7 +101,7 @@ func (s *soak) printf(format string, args ...any) { fmt.Fprintf(os.Stdout, forma
 
 func (s *soak) config() Config { return Config{Image: testImage, Network: "none"} }
 
-// atOnce calls f for 0 to n-1, some at a time.
+// atOnce calls f for each number below n, with at most together calls at the same time.
 func (s *soak) atOnce(n, together int, f func(i int)) {
 	var wg sync.WaitGroup
 	turns := make(chan struct{}, together)
@@ -113,8 +115,8 @@ func (s *soak) atOnce(n, together int, f func(i int)) {
 	wg.Wait()
 }
 
-// round makes and closes n boxes.
-func (s *soak) round(n int) {
+// makeAndClose makes and closes n boxes.
+func (s *soak) makeAndClose(n int) {
 	s.atOnce(n, 2, func(i int) {
 		box, err := New(s.t.Context(), s.config())
 		if err != nil {
@@ -123,7 +125,7 @@ func (s *soak) round(n int) {
 		}
 		r, err := box.Execute(s.t.Context(), "echo $((6*7))")
 		if err != nil || r.Output != "42\n" {
-			s.t.Errorf("a new box says %+v, %v", r, err)
+			s.t.Errorf("a command in a new box: %+v, %v", r, err)
 		}
 		if err := box.Close(); err != nil {
 			s.t.Errorf("close: %v", err)
@@ -132,10 +134,10 @@ func (s *soak) round(n int) {
 	})
 }
 
-// A usage is what the program has.
+// A usage is what the test program uses. memory is in bytes.
 type usage struct{ descriptors, goroutines, memory int }
 
-// measure prints what the program has, once that has settled.
+// measure waits until the program's usage does not change, and prints and returns it.
 func (s *soak) measure(when string, boxes int) (u usage) {
 	for range 20 { // goroutines and connections end a moment after their boxes
 		runtime.GC()
@@ -159,14 +161,15 @@ func (s *soak) measure(when string, boxes int) (u usage) {
 	return u
 }
 
-// flat expects nothing to have grown.
-func (s *soak) flat(what string, before, after usage, boxes int) {
+// wantNoGrowth expects that no usage has grown.
+func (s *soak) wantNoGrowth(what string, before, after usage, boxes int) {
 	for _, more := range before.grown(after, boxes) {
-		s.t.Errorf("%s: %s more", what, more)
+		s.t.Errorf("%s: usage grew by %s", what, more)
 	}
 }
 
-// grown says what has grown, by more than a few calls of these boxes may have at the moment.
+// grown describes each usage that has grown by more than the calls use that are running in so many
+// boxes.
 func (u usage) grown(after usage, boxes int) (more []string) {
 	if d := after.descriptors - u.descriptors; d > 4+boxes/10 {
 		more = append(more, fmt.Sprint(d, " descriptors"))
@@ -180,8 +183,8 @@ func (u usage) grown(after usage, boxes int) (more []string) {
 	return more
 }
 
-// work has each box at work, with pauses as between a model's calls, and returns how many calls
-// that were.
+// work has each box work for this time, with pauses like those between a model's calls. It returns
+// the number of calls.
 func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 	begin := s.calls.Load()
 	end := time.Now().Add(length)
@@ -190,8 +193,8 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 		wg.Go(func() {
 			w := &worker{s: s, box: box, r: rand.New(rand.NewPCG(uint64(i), 1)), dir: s.t.TempDir()}
 			for first := true; first || time.Now().Before(end); first = false {
-				for _, task := range []func(context.Context) error{w.counts, w.prints, w.answers,
-					w.runs, w.copies, w.logs, w.interrupts} {
+				for _, task := range []func(context.Context) error{w.countUp, w.printLines,
+					w.answerPrompt, w.runCat, w.copyFile, w.readLog, w.interruptSleep} {
 					ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 					err := task(ctx)
 					cancel()
@@ -200,7 +203,7 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 						return
 					}
 					s.calls.Add(1)
-					// load, not synchronisation
+					// A pause between calls, not synchronisation.
 					time.Sleep(time.Duration(w.r.IntN(200)) * time.Millisecond)
 				}
 			}
@@ -210,7 +213,7 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 	return s.calls.Load() - begin
 }
 
-// The bounds of TestSoak would notice what it is there for.
+// TestSoakNotices shows that growth of each usage exceeds the bounds of TestSoak.
 func TestSoakNotices(t *testing.T) {
 	one := usage{descriptors: 10, goroutines: 10, memory: 10 << 20}
 	for _, worse := range []usage{{60, 10, 10 << 20}, {10, 60, 10 << 20}, {10, 10, 40 << 20}} {

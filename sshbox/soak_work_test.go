@@ -17,17 +17,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A worker knows what its box must say.
+// A worker uses a box, and checks its answers. Each method that takes a context alone is a task.
 type worker struct {
 	s     *soak
 	box   *DockerSSHBox
 	r     *rand.Rand
 	dir   string
 	count int
-	base  string // the count when the worker began
+	base  string // not empty when the shell has a count
 }
 
-func (w *worker) says(ctx context.Context, command, want string) error {
+// expect executes a command that must succeed with this output.
+func (w *worker) expect(ctx context.Context, command, want string) error {
 	r, err := w.box.Execute(ctx, command)
 	if err != nil || r.Output != want || r.ExitCode != 0 {
 		return fmt.Errorf("%s: want %.100q, got %+v, %v", command, want, r, err)
@@ -35,29 +36,30 @@ func (w *worker) says(ctx context.Context, command, want string) error {
 	return nil
 }
 
-// counts: a variable stays.
-func (w *worker) counts(ctx context.Context) error {
+// countUp adds one to a variable of the shell.
+func (w *worker) countUp(ctx context.Context) error {
 	if w.base == "" {
 		w.base = "set"
-		if err := w.says(ctx, "n=0", ""); err != nil {
+		if err := w.expect(ctx, "n=0", ""); err != nil {
 			return err
 		}
 	}
 	w.count++
-	return w.says(ctx, "echo $((n += 1))", fmt.Sprintln(w.count))
+	return w.expect(ctx, "echo $((n += 1))", fmt.Sprintln(w.count))
 }
 
-// prints: every line comes.
-func (w *worker) prints(ctx context.Context) error {
+// printLines prints many lines.
+func (w *worker) printLines(ctx context.Context) error {
 	n := 1 + w.r.IntN(20000)
 	var want strings.Builder
 	for i := 1; i <= n; i++ {
 		fmt.Fprintln(&want, i)
 	}
-	return w.says(ctx, fmt.Sprint("seq ", n), want.String())
+	return w.expect(ctx, fmt.Sprint("seq ", n), want.String())
 }
 
-func (w *worker) answers(ctx context.Context) error {
+// answerPrompt answers a question.
+func (w *worker) answerPrompt(ctx context.Context) error {
 	r, err := w.box.Execute(ctx, `read -p "name? " name; echo "hello $name"`)
 	if err != nil || r.State != sandbox.Waiting {
 		return fmt.Errorf("a question: %+v, %v", r, err)
@@ -69,7 +71,8 @@ func (w *worker) answers(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) runs(ctx context.Context) error {
+// runCat passes random bytes through a Run of cat.
+func (w *worker) runCat(ctx context.Context) error {
 	in := make([]byte, w.r.IntN(1<<20))
 	for i := range in {
 		in[i] = byte(w.r.Uint32())
@@ -83,7 +86,8 @@ func (w *worker) runs(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) copies(ctx context.Context) error {
+// copyFile copies random bytes to the box and back.
+func (w *worker) copyFile(ctx context.Context) error {
 	there, back := filepath.Join(w.dir, "there"), filepath.Join(w.dir, "back")
 	defer os.Remove(back)
 	data := make([]byte, w.r.IntN(2<<20))
@@ -106,7 +110,8 @@ func (w *worker) copies(ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) logs(ctx context.Context) error {
+// readLog reads the log of a job.
+func (w *worker) readLog(ctx context.Context) error {
 	j, err := w.box.Background(ctx, "for i in 1 2 3 4 5; do seq 500; sleep 0.02; done")
 	if err != nil {
 		return err
@@ -138,7 +143,8 @@ func (w *worker) logs(ctx context.Context) error {
 	return j.Forget()
 }
 
-func (w *worker) interrupts(ctx context.Context) error {
+// interruptSleep interrupts a command.
+func (w *worker) interruptSleep(ctx context.Context) error {
 	r, err := w.box.Execute(ctx, "echo begun; sleep 100", sandbox.Tee(io.Discard),
 		sandbox.Yield(50*time.Millisecond))
 	if err != nil || r.State != sandbox.Running {

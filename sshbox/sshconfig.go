@@ -8,22 +8,21 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
-// SSHConfig writes what a person's own clients need to reach the box, and returns the path of a
-// configuration for OpenSSH: with
+// SSHConfig writes a configuration with which a person's own SSH clients reach the box, and returns
+// its path. NAME is ContainerName:
 //
 //	ssh -F PATH NAME
 //	scp -F PATH file NAME:
 //	rsync -e "ssh -F PATH" …
 //
-// and an editor's remote mode, which takes such a file too. NAME is ContainerName. Beside the
-// configuration lie a key of its own, not the box's, and the box's host key. They go when the box
-// is closed; those of a program that was killed, with the next New or Reap.
+// The remote mode of editors takes such a file too. Beside the configuration lie a key for these
+// clients and the box's host key. Close removes these files. If the program is killed, the next New
+// or Reap removes them.
 //
-// The clients reach the box through "docker exec", so the docker command has to be there; no port
-// is opened. The configuration says how that finds the engine: by its address and the keys for TLS,
-// or by the docker context, whatever the environment of the client is. (Of an engine that is
-// Config.Docker only the address is known, unless the environment or the current context has the
-// same.) What they start ends with them.
+// The clients run "docker exec", so they need the docker command; no port is opened. The
+// configuration names the engine by its address and keys for TLS, or by the docker context, so that
+// it works in any environment. For an engine from Config.Docker it has only the address, unless the
+// environment or the current context has the same address. What the clients start ends with them.
 func (b *DockerSSHBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat([]string{"docker"}, h.engine.DockerFlags(),

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// forwards has ssh forward connections both ways.
-func forwards(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
+// forwardBySSH has ssh forward connections both ways.
+func forwardBySSH(t *testing.T, box *DockerSSHBox) {
+	p := newSSHClient(t, box)
 	program, err := makeEchoServer()
 	noError(t, err)
 	file := filepath.Join(t.TempDir(), "server")
@@ -23,25 +23,26 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 	j, err := box.Background(t.Context(), "exec /tmp/server /tmp/socket")
 	noError(t, err)
 	defer j.Kill(context.Background())
-	var said string
+	var printed string
 	waitFor(t, "the server", func() bool {
 		data, _, err := j.Logs(t.Context(), 0)
 		noError(t, err)
-		said = string(data)
-		return strings.Contains(said, " .")
+		printed = string(data)
+		return strings.Contains(printed, " .")
 	})
 	mine := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { io.Copy(c, c) })
-	// a short name, with nothing in it that ssh expands
+	// A short name, without characters that ssh expands.
 	dir, err := os.MkdirTemp("/tmp", "sandshell-")
 	noError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	local, socket := freeAddress(t), filepath.Join(dir, "s")
-	lines, stop := p.starts("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L",
-		local+":"+strings.Fields(said)[2], "-L", socket+":/tmp/socket",
+	lines, stop := p.start("ssh", "-v", "-N", "-F", "{F}", "-o", "ExitOnForwardFailure=yes", "-L",
+		local+":"+strings.Fields(printed)[2], "-L", socket+":/tmp/socket",
 		"-R", "0:"+mine.Addr().String(), "{NAME}")
 	defer stop()
-	remote := strings.Fields(next(t, lines, "Allocated port"))[2] // the last of them to be set up
-	echoes := func(conn net.Conn, err error) {
+	// ssh sets up the remote forwarding last.
+	remote := strings.Fields(waitLine(t, lines, "Allocated port"))[2]
+	wantEcho := func(conn net.Conn, err error) {
 		t.Helper()
 		noError(t, err)
 		defer conn.Close()
@@ -53,9 +54,9 @@ func forwards(t *testing.T, box *DockerSSHBox) {
 		}
 	}
 	for range 3 {
-		echoes(net.Dial("tcp", local))
-		echoes(net.Dial("unix", socket))
-		echoes(box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote))
+		wantEcho(net.Dial("tcp", local))
+		wantEcho(net.Dial("unix", socket))
+		wantEcho(box.Dial(t.Context(), "tcp", "127.0.0.1:"+remote))
 	}
 	stop()
 	waitFor(t, "the end of what was forwarded", func() bool {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,11 +15,12 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
-// oddDir has the directories of configurations where their paths need quotes.
-func oddDir(t *testing.T) string {
+// oddTempDir makes and sets a TMPDIR whose path needs quotes in configurations.
+func oddTempDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a b%h%%d")
 	noError(t, os.Mkdir(dir, 0o700))
@@ -28,19 +28,25 @@ func oddDir(t *testing.T) string {
 	return dir
 }
 
+// boxdClients is why make test uses few clients with a container.
+const boxdClients = "boxd's own tests run this client every day; ssh and sftp have the " +
+	"configuration"
+
+// TestSSHConfig uses a box by ssh, scp, sftp, rsync and git.
 func TestSSHConfig(t *testing.T) {
 	testEngine(t)
-	haveClients(t)
-	dir := oddDir(t)
+	needClients(t)
+	dir := oddTempDir(t)
 	box := newBox(t, Config{Image: testImage, User: "user", Network: "none",
 		Env: []string{"FROM_CONFIG=yes"}})
-	p := personOf(t, box)
+	p := newSSHClient(t, box)
 	t.Run("Command", func(t *testing.T) { commandsBySSH(t, box) })
 	t.Run("Input", func(t *testing.T) { inputBySSH(t, box) })
 	t.Run("Terminal", func(t *testing.T) { terminalBySSH(t, box) })
 	t.Run("scp", func(t *testing.T) {
-		p := personOf(t, box, "scp")
-		tree, back := someTree(t), t.TempDir()
+		testenv.NeedsAll(t, boxdClients)
+		p := newSSHClient(t, box, "scp")
+		tree, back := writeTree(t), t.TempDir()
 		for _, legacy := range [][]string{nil, {"-O"}} {
 			p.must("", "ssh", "-F", "{F}", "{NAME}", "rm -rf /tmp/scp")
 			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}", tree,
@@ -48,57 +54,65 @@ func TestSSHConfig(t *testing.T) {
 			os.RemoveAll(filepath.Join(back, "scp"))
 			p.must("", append(append([]string{"scp"}, legacy...), "-q", "-r", "-F", "{F}",
 				"{NAME}:/tmp/scp", back)...)
-			if a, b := list(t, tree), list(t, filepath.Join(back, "scp")); a != b {
-				t.Errorf("scp %v: went\n%s\ncame\n%s", legacy, a, b)
+			if a, b := describeTree(t, tree), describeTree(t, filepath.Join(back, "scp")); a != b {
+				t.Errorf("scp %v: sent\n%s\ngot back\n%s", legacy, a, b)
 			}
 		}
 	})
 	t.Run("sftp", func(t *testing.T) {
-		p := personOf(t, box, "sftp")
-		sftp(t, p, "/tmp/sftp", "/home/user")
+		p := newSSHClient(t, box, "sftp")
+		sftpTree(t, p, "/tmp/sftp", "/home/user")
 	})
 	t.Run("rsync", func(t *testing.T) {
-		p := personOf(t, box, "rsync")
+		testenv.NeedsAll(t, boxdClients)
+		p := newSSHClient(t, box, "rsync")
 		if r, err := box.Execute(t.Context(), "command -v rsync"); err != nil || r.ExitCode != 0 {
 			t.Skip("no rsync in the test image (make image)")
 		}
-		tree, back := someTree(t), filepath.Join(t.TempDir(), "back")
+		tree, back := writeTree(t), filepath.Join(t.TempDir(), "back")
 		noError(t, os.Symlink("deep", filepath.Join(tree, "link")))
 		e := `ssh -F "` + p.config + `"`
 		p.must("", "rsync", "-a", "-e", e, tree+"/", "{NAME}:/tmp/rsync/")
 		p.must("", "rsync", "-a", "-e", e, "{NAME}:/tmp/rsync/", back+"/")
-		if a, b := list(t, tree), list(t, back); a != b {
-			t.Errorf("went\n%s\ncame\n%s", a, b)
+		if a, b := describeTree(t, tree), describeTree(t, back); a != b {
+			t.Errorf("sent\n%s\ngot back\n%s", a, b)
 		}
 		noError(t, os.Remove(filepath.Join(tree, "file")))
 		p.must("", "rsync", "-a", "--delete", "-z", "-e", e, tree+"/", "{NAME}:/tmp/rsync/")
-		does(t, box, "[ ! -e /tmp/rsync/file ] && [ -e /tmp/rsync/deep/large ]", 0, "")
+		expect(t, box, "[ ! -e /tmp/rsync/file ] && [ -e /tmp/rsync/deep/large ]", 0, "")
 	})
-	t.Run("git", func(t *testing.T) { git(t, box) })
-	t.Run("Forward", func(t *testing.T) { forwards(t, box) })
-	t.Run("Refused", func(t *testing.T) { // quietly: what was asked for besides works
-		p := personOf(t, box)
+	t.Run("git", func(t *testing.T) {
+		testenv.NeedsAll(t, boxdClients)
+		gitBySSH(t, box)
+	})
+	t.Run("Forward", func(t *testing.T) {
+		testenv.NeedsAll(t, boxdClients)
+		forwardBySSH(t, box)
+	})
+	// boxd refuses to forward X11 and the agent, and ssh goes on without them.
+	t.Run("Refused", func(t *testing.T) {
+		p := newSSHClient(t, box)
 		p.env = []string{"DISPLAY=:99", "SSH_AUTH_SOCK=/nonexistent"}
 		if out := p.must("", "ssh", "-A", "-X", "-F", "{F}", "{NAME}",
 			"echo agent=$SSH_AUTH_SOCK display=$DISPLAY"); out != "agent= display=\n" {
 			t.Errorf("got %q", out)
 		}
-		_, errs, code := p.does("", "ssh", "-F", "/dev/null", "-i", otherKey(t),
-			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
-			"IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ProxyCommand="+proxyOf(t, p.config),
-			"{NAME}", "echo in")
+		_, errs, code := p.run("", "ssh", "-F", "/dev/null", "-i", unknownKey(t),
+			"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+			"-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
+			"-o", "ProxyCommand="+proxyCommand(t, p.config), "{NAME}", "echo in")
 		if code != 255 || !strings.Contains(errs, "Permission denied") {
-			t.Errorf("another key: %d, %q", code, errs)
+			t.Errorf("login with another key: %d, %q", code, errs)
 		}
 	})
 	t.Run("AnotherHostKey", func(t *testing.T) { anotherHostKey(t, box) })
 	t.Run("Files", func(t *testing.T) {
 		own := filepath.Dir(p.config)
 		if filepath.Dir(own) != dir {
-			t.Errorf("the configuration is %s", p.config)
+			t.Errorf("the configuration is %s, not below %s", p.config, dir)
 		}
 		want := "\".\" drwx------\n"
-		if got, _, _ := strings.Cut(list(t, own), "\n"); got+"\n" != want {
+		if got, _, _ := strings.Cut(describeTree(t, own), "\n"); got+"\n" != want {
 			t.Errorf("the directory is %q", got)
 		}
 		for _, name := range []string{"config", "key", "known_hosts"} {
@@ -109,21 +123,22 @@ func TestSSHConfig(t *testing.T) {
 			}
 		}
 		if again, err := box.SSHConfig(t.Context()); again != p.config || err != nil {
-			t.Errorf("asked again: %q, %v", again, err)
+			t.Errorf("the second SSHConfig: %q, %v", again, err)
 		}
 	})
 	noError(t, box.Close())
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left after Close: %v, %v", left, err)
+		t.Errorf("Close has left %v, %v", left, err)
 	}
 	if _, err := box.SSHConfig(t.Context()); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("SSHConfig after Close: %v", err)
 	}
 }
 
+// commandsBySSH executes commands by ssh.
 func commandsBySSH(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
-	out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo out; echo err >&2; exit 7")
+	p := newSSHClient(t, box)
+	out, errs, code := p.run("", "ssh", "-F", "{F}", "{NAME}", "echo out; echo err >&2; exit 7")
 	if out != "out\n" || errs != "err\n" || code != 7 {
 		t.Errorf("got %q, %q, %d", out, errs, code)
 	}
@@ -131,7 +146,7 @@ func commandsBySSH(t *testing.T, box *DockerSSHBox) {
 		"id -un; pwd; echo $FROM_CONFIG $SHELL"); out != "user\n/home/user\nyes /bin/bash\n" {
 		t.Errorf("got %q", out)
 	}
-	if _, _, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "kill -TERM $$"); code == 0 {
+	if _, _, code := p.run("", "ssh", "-F", "{F}", "{NAME}", "kill -TERM $$"); code == 0 {
 		t.Errorf("killed: status %d", code)
 	}
 	if out := p.must("echo $((6*7)); exit\n", "ssh", "-T", "-F", "{F}", "{NAME}"); out != "42\n" {
@@ -139,8 +154,9 @@ func commandsBySSH(t *testing.T, box *DockerSSHBox) {
 	}
 }
 
+// terminalBySSH executes commands on a terminal by ssh.
 func terminalBySSH(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
+	p := newSSHClient(t, box)
 	p.env = []string{"TERM=xterm-256color"}
 	if out := p.must("", "ssh", "-tt", "-F", "{F}", "{NAME}",
 		"tty; echo $TERM; test -t 2"); !strings.HasPrefix(out, "/dev/pts/") ||
@@ -153,8 +169,9 @@ func terminalBySSH(t *testing.T, box *DockerSSHBox) {
 	}
 }
 
+// inputBySSH gives commands input by ssh.
 func inputBySSH(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
+	p := newSSHClient(t, box)
 	large := strings.Repeat("0123456789abcde\n", 1<<18) // 4 MiB
 	sum := sha256.Sum256([]byte(large))
 	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "sha256sum"); !strings.HasPrefix(out,
@@ -164,15 +181,16 @@ func inputBySSH(t *testing.T, box *DockerSSHBox) {
 	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "cat"); out != large {
 		t.Errorf("got %d bytes back", len(out))
 	}
-	// it takes but little
+	// The command ends before it has read all of its input.
 	if out := p.must(large, "ssh", "-F", "{F}", "{NAME}", "head -c 3"); out != "012" {
 		t.Errorf("got %q", out)
 	}
 }
 
-func git(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box, "git")
-	does(t, box, "git init -q --bare /tmp/repo.git", 0, "")
+// gitBySSH clones a repository of the box, and pushes to it.
+func gitBySSH(t *testing.T, box *DockerSSHBox) {
+	p := newSSHClient(t, box, "git")
+	expect(t, box, "git init -q --bare /tmp/repo.git", 0, "")
 	work := t.TempDir()
 	p.must("", "git", "clone", "-q", "{NAME}:/tmp/repo.git", work)
 	noError(t, os.WriteFile(filepath.Join(work, "file"), bytes.Repeat([]byte("content\n"), 50000),
@@ -181,16 +199,19 @@ func git(t *testing.T, box *DockerSSHBox) {
 	p.must("", append(git, "add", ".")...)
 	p.must("", append(git, "commit", "-q", "-m", "first")...)
 	p.must("", append(git, "push", "-q", "origin", "HEAD:refs/heads/main")...)
-	does(t, box, "git -C /tmp/repo.git log --format=%s main", 0, "first\n")
+	expect(t, box, "git -C /tmp/repo.git log --format=%s main", 0, "first\n")
 	again := filepath.Join(t.TempDir(), "again")
 	p.must("", "git", "clone", "-q", "-b", "main", "{NAME}:/tmp/repo.git", again)
-	if a, b := list(t, filepath.Join(again, "file")), list(t, filepath.Join(work, "file")); a != b {
-		t.Errorf("pushed\n%s\ncloned\n%s", b, a)
+	pushed := describeTree(t, filepath.Join(work, "file"))
+	cloned := describeTree(t, filepath.Join(again, "file"))
+	if pushed != cloned {
+		t.Errorf("pushed\n%s\ncloned\n%s", pushed, cloned)
 	}
 }
 
+// anotherHostKey shows that ssh refuses a box whose host key is not the one of its configuration.
 func anotherHostKey(t *testing.T, box *DockerSSHBox) {
-	p := personOf(t, box)
+	p := newSSHClient(t, box)
 	known := filepath.Join(filepath.Dir(p.config), "known_hosts")
 	before, err := os.ReadFile(known)
 	noError(t, err)
@@ -199,21 +220,21 @@ func anotherHostKey(t *testing.T, box *DockerSSHBox) {
 	key, err := ssh.NewPublicKey(public)
 	noError(t, err)
 	noError(t, os.WriteFile(known, []byte(p.name+" "+string(ssh.MarshalAuthorizedKey(key))), 0o600))
-	out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in")
+	out, errs, code := p.run("", "ssh", "-F", "{F}", "{NAME}", "echo in")
 	if code != 255 || out != "" || !strings.Contains(errs, "Host key verification failed") {
 		t.Errorf("got %d, %q, %q", code, out, errs)
 	}
-	noError(t, os.WriteFile(known, nil, 0o600)) // nor is an unknown one taken
-	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 ||
+	noError(t, os.WriteFile(known, nil, 0o600)) // an unknown key is refused too
+	if _, errs, code := p.run("", "ssh", "-F", "{F}", "{NAME}", "echo in"); code != 255 ||
 		!strings.Contains(errs, "Host key verification failed") {
-		t.Errorf("unknown: %d, %q", code, errs)
+		t.Errorf("an unknown host key: %d, %q", code, errs)
 	}
 	noError(t, os.WriteFile(known, before, 0o600))
 	p.must("", "ssh", "-F", "{F}", "{NAME}", "true")
 }
 
-// proxyOf is what a configuration has the client connect with.
-func proxyOf(t *testing.T, config string) string {
+// proxyCommand returns the ProxyCommand of a configuration.
+func proxyCommand(t *testing.T, config string) string {
 	t.Helper()
 	text, err := os.ReadFile(config)
 	noError(t, err)
@@ -222,56 +243,46 @@ func proxyOf(t *testing.T, config string) string {
 	return command
 }
 
-// otherKey is one that no box knows.
-func otherKey(t *testing.T) string {
+// sftpTree copies a tree to dir in the box and back. It expects the session to begin in home.
+func sftpTree(t *testing.T, p *sshClient, dir, home string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-		file).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v, %s", err, out)
-	}
-	return file
-}
-
-// sftp copies a tree to dir in the box and back; the session begins in home.
-func sftp(t *testing.T, p *person, dir, home string) {
-	t.Helper()
-	tree, back := someTree(t), filepath.Join(t.TempDir(), "back")
+	tree, back := writeTree(t), filepath.Join(t.TempDir(), "back")
 	out := p.must(fmt.Sprintf("pwd\nmkdir %s\nput -r %s %s/up\nls -1 %s/up\nrename %s/up "+
 		"%s/renamed\nget -r %s/renamed %s\n", dir, quoted(tree), dir, dir, dir, dir, dir,
 		quoted(back)),
 		"sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
 	if !strings.Contains(out, "Remote working directory: "+home+"\n") ||
 		!strings.Contains(out, "/up/a name\n") {
-		t.Errorf("it said %q", out)
+		t.Errorf("sftp printed %q", out)
 	}
-	if a, b := list(t, tree), list(t, back); a != b {
-		t.Errorf("went\n%s\ncame\n%s", a, b)
+	if a, b := describeTree(t, tree), describeTree(t, back); a != b {
+		t.Errorf("sent\n%s\ngot back\n%s", a, b)
 	}
-	out, errs, code := p.does("get /no/such/file\n", "sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
+	out, errs, code := p.run("get /no/such/file\n", "sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
 	if code == 0 || !strings.Contains(errs, "not found") {
-		t.Errorf("no such file: %d, %q, %q", code, out, errs)
+		t.Errorf("get of a file that does not exist: %d, %q, %q", code, out, errs)
 	}
 }
 
 func quoted(s string) string { return `"` + s + `"` }
 
+// TestSSHConfigOfTwoBoxes shows that each box has a configuration and a key of its own.
 func TestSSHConfigOfTwoBoxes(t *testing.T) {
 	testEngine(t)
-	haveClients(t)
-	var people []*person
+	needClients(t)
+	var people []*sshClient
 	for i := range 2 {
 		box := newBox(t, Config{Image: testImage, Network: "none", Hostname: fmt.Sprint("box", i)})
-		people = append(people, personOf(t, box))
+		people = append(people, newSSHClient(t, box))
 	}
 	if people[0].config == people[1].config {
-		t.Fatal("they share a configuration")
+		t.Fatal("two boxes share a configuration")
 	}
 	var wg sync.WaitGroup
 	for range 3 {
 		for i, p := range people {
 			wg.Go(func() {
-				if out, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}",
+				if out, errs, code := p.run("", "ssh", "-F", "{F}", "{NAME}",
 					"hostname"); out != fmt.Sprintf("box%d\n", i) || code != 0 {
 					t.Errorf("box %d: %q, %q, %d", i, out, errs, code)
 				}
@@ -279,27 +290,31 @@ func TestSSHConfigOfTwoBoxes(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	// One's key is not the other's.
+	// Each box accepts only its own key.
 	config, err := os.ReadFile(people[0].config)
 	noError(t, err)
 	swapped := filepath.Join(t.TempDir(), "config")
 	noError(t, os.WriteFile(swapped, []byte(strings.ReplaceAll(string(config),
 		filepath.Join(filepath.Dir(people[0].config), "key"),
 		filepath.Join(filepath.Dir(people[1].config), "key"))), 0o600))
-	if _, errs, code := people[0].does("", "ssh", "-o", "BatchMode=yes", "-F", swapped, "{NAME}",
+	if _, errs, code := people[0].run("", "ssh", "-o", "BatchMode=yes", "-F", swapped, "{NAME}",
 		"true"); code != 255 || !strings.Contains(errs, "Permission denied") {
-		t.Errorf("the other's key: %d, %q", code, errs)
+		t.Errorf("login with the key of the other box: %d, %q", code, errs)
 	}
 }
 
+// TestSSHConfigOfBareImages uses ssh and sftp with boxes of images without either.
 func TestSSHConfigOfBareImages(t *testing.T) {
-	haveClients(t, "sftp")
-	oddDir(t)
-	for image, tmp := range map[string]string{bareImage: "/tmp/sftp", shellImage: "/tmp/sftp"} {
+	needClients(t, "sftp")
+	oddTempDir(t)
+	for _, image := range []string{bareImage, shellImage} {
+		if image == bareImage && !testenv.All() {
+			continue // it has more than shellImage
+		}
 		box := newBox(t, Config{Image: image, User: "12345:54321", ReadOnlyRoot: true,
 			CapDrop: []string{"ALL"}, Network: "none"})
-		p := personOf(t, box)
-		out, errs, code := p.does("in\n", "ssh", "-F", "{F}", "{NAME}",
+		p := newSSHClient(t, box)
+		out, errs, code := p.run("in\n", "ssh", "-F", "{F}", "{NAME}",
 			"read x; echo hi $x; exit 4")
 		if out != "hi in\n" || errs != "" || code != 4 {
 			t.Errorf("%s: %q, %q, %d", image, out, errs, code)
@@ -308,48 +323,50 @@ func TestSSHConfigOfBareImages(t *testing.T) {
 			"[ -t 0 ] && echo terminal"); out != "terminal\r\n" {
 			t.Errorf("%s: %q", image, out)
 		}
-		sftp(t, p, tmp, "/")
+		sftpTree(t, p, "/tmp/sftp", "/")
 	}
-	// sftp needs no shell, either.
+	// sftp needs no shell in the box.
 	box := newBox(t, Config{Image: shellImage, Network: "none"})
-	p := personOf(t, box)
+	p := newSSHClient(t, box)
 	p.must("rm /bin/sh\n", "sftp", "-q", "-b", "-", "-F", "{F}", "{NAME}")
-	if _, errs, code := p.does("", "ssh", "-F", "{F}", "{NAME}", "echo hi"); code != 127 ||
+	if _, errs, code := p.run("", "ssh", "-F", "{F}", "{NAME}", "echo hi"); code != 127 ||
 		!strings.Contains(errs, "no shell") {
 		t.Errorf("without a shell: %d, %q", code, errs)
 	}
-	sftp(t, p, "/sftp", "/")
+	sftpTree(t, p, "/sftp", "/")
 }
 
-// What a guest runs does not keep a box whose owner has gone.
+// TestGuestDoesNotKeepTheBox shows that a box ends after its owner's end, even if an ssh client of
+// another program is running a command in it.
 func TestGuestDoesNotKeepTheBox(t *testing.T) {
 	d := testEngine(t)
-	haveClients(t)
+	needClients(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	kill, said := program(t, "guest")
-	p := &person{t: t, config: said[1], name: said[2]}
-	lines, _ := p.starts("ssh", "-F", "{F}", "{NAME}", "echo begun; while :; do sleep 0.1; done")
-	next(t, lines, "begun")
+	kill, printed := startProgram(t, "guest")
+	p := &sshClient{t: t, config: printed[1], name: printed[2]}
+	lines, _ := p.start("ssh", "-F", "{F}", "{NAME}", "echo begun; while :; do sleep 0.1; done")
+	waitLine(t, lines, "begun")
 	if out := p.must("", "ssh", "-F", "{F}", "{NAME}", "echo another"); out != "another\n" {
 		t.Errorf("got %q", out)
 	}
 	kill()
 	end := time.Now().Add(20 * time.Second)
 	for {
-		r, err := d.ContainerInspect(t.Context(), said[0], client.ContainerInspectOptions{})
+		r, err := d.ContainerInspect(t.Context(), printed[0], client.ContainerInspectOptions{})
 		if err != nil || !r.Container.State.Running {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the box is there 20 s after its owner's end")
+			t.Fatal("the box still runs 20 s after its owner's end")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	for range lines { // and the guest's client has ended
+	for range lines { // until ssh ends
 	}
 }
 
-// Who is killed leaves a private key, until the next New, or Reap.
+// TestSSHConfigOfKilledProgram shows that the private key of a killed program stays until the next
+// New or Reap.
 func TestSSHConfigOfKilledProgram(t *testing.T) {
 	testEngine(t)
 	for _, next := range []string{"Reap", "New"} {
@@ -360,21 +377,21 @@ func TestSSHConfigOfKilledProgram(t *testing.T) {
 			noError(t, err)
 			return names
 		}
-		kill, _ := program(t, "guest")
+		kill, _ := startProgram(t, "guest")
 		_, err := Engine{}.Reap(t.Context())
 		noError(t, err)
 		if got := left(); len(got) != 1 {
-			t.Fatalf("while it is there: %v", got)
+			t.Fatalf("while the program runs, the keys are %v", got)
 		}
 		kill()
 		if got := left(); len(got) != 1 {
-			t.Fatalf("it was killed: %v", got)
+			t.Fatalf("after the program was killed, the keys are %v", got)
 		}
 		if next == "New" {
 			newBox(t, Config{Image: bareImage, Network: "none"})
 			waitFor(t, "the sweep", func() bool { return len(left()) == 0 })
 		} else if _, err := (Engine{}).Reap(t.Context()); err != nil || len(left()) > 0 {
-			t.Errorf("left after Reap: %v, %v", left(), err)
+			t.Errorf("Reap has left the keys %v, %v", left(), err)
 		}
 	}
 }

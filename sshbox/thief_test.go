@@ -6,8 +6,9 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hosttest"
 )
 
-// TestThief: a program of the same user stops a shell that boxd has started, takes its next command
-// and answers it. Where it may trace, it gets the command, but no result.
+// TestThief has a program of the same user stop a shell that boxd has started, read its next
+// command and answer it. A program that may trace gets the command, but its answer is not taken for
+// a result.
 func TestThief(t *testing.T) {
 	t.Parallel()
 	box := newBox(t, Config{Image: testImage, Network: "none"})

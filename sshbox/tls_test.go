@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// keysForTLS makes the keys of an engine on this machine, and of who may use it, in a directory, by
-// the names that Docker has for them. It returns their authority.
+// keysForTLS makes the keys and certificates of an engine on this machine and of a client that may
+// use it. It writes them to a directory, with the names that Docker gives them, and returns the
+// authority that has signed them.
 func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 	t.Helper()
 	dir = t.TempDir()
@@ -55,8 +56,8 @@ func keysForTLS(t *testing.T) (dir string, authority *x509.Certificate) {
 	return dir, authority
 }
 
-// serveTLS has the cable's engine behind TLS too. It returns the address, and where the keys are.
-func (c *cable) serveTLS(t *testing.T) (address, keys string) {
+// serveTLS has the proxy serve TLS too. It returns the address, and the directory of the keys.
+func (proxy *engineProxy) serveTLS(t *testing.T) (address, keys string) {
 	t.Helper()
 	keys, authority := keysForTLS(t)
 	server, err := tls.LoadX509KeyPair(filepath.Join(keys, "server-cert.pem"),
@@ -69,7 +70,7 @@ func (c *cable) serveTLS(t *testing.T) (address, keys string) {
 		ClientCAs: pool,
 	})
 	noError(t, err)
-	c.Serve(l)
-	t.Cleanup(func() { l.Close() }) // before the cable's own end
+	proxy.Serve(l)
+	t.Cleanup(func() { l.Close() }) // before the proxy is closed
 	return "tcp://" + l.Addr().String(), keys
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// copies copies a tree into the box and back.
-func copies(t *testing.T, box sandbox.Sandbox, dir string) {
+// copyTree copies a tree into the box and back.
+func copyTree(t *testing.T, box sandbox.Sandbox, dir string) {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
 	for name, content := range map[string]string{"empty": "", "a name\nof two lines": "x",
@@ -24,19 +24,19 @@ func copies(t *testing.T, box sandbox.Sandbox, dir string) {
 	noError(t, os.Chmod(filepath.Join(tree, "empty"), 0o750))
 	noError(t, os.Symlink("deep/er", filepath.Join(tree, "link")))
 	noError(t, box.CopyTo(t.Context(), tree, dir+"/tree"))
-	if got := runs(t, box, `cd "$1" && [ -x empty ] && [ -d hollow ] && [ -f link/file ] && read -r l <"a name
+	if got := script(t, box, `cd "$1" && [ -x empty ] && [ -d hollow ] && [ -f link/file ] && read -r l <"a name
 of two lines"; echo $?$l`, dir+"/tree"); got != "1x\n" { // there is no newline to read
 		t.Errorf("the tree in the box: %q", got)
 	}
 	back := filepath.Join(t.TempDir(), "back")
 	noError(t, box.CopyFrom(t.Context(), dir+"/tree", back))
-	if a, b := list(t, tree), list(t, back); a != b {
-		t.Errorf("went\n%s\ncame\n%s", a, b)
+	if a, b := describeTree(t, tree), describeTree(t, back); a != b {
+		t.Errorf("sent\n%s\ngot back\n%s", a, b)
 	}
 }
 
-// list tells of all that is in a directory.
-func list(t *testing.T, dir string) string {
+// describeTree describes all that is in a directory: names, modes, targets and contents.
+func describeTree(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
 	noError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -67,8 +67,8 @@ func list(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// someTree is a directory with something in it.
-func someTree(t *testing.T) string {
+// writeTree makes a directory with several files.
+func writeTree(t *testing.T) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
 	noError(t, os.MkdirAll(filepath.Join(tree, "deep", "er"), 0o755))

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandshell/sandshell/internal/nearest"
 )
 
-// A checker checks arguments against a schema, and lists all mistakes in words with which a model
-// can correct them. The validator of package jsonschema stops at the first error, and reports it in
-// the words of the schema's author.
+// A checker checks arguments against a schema. Its errors list all mistakes, so that a model can
+// correct them at once. The validator of package jsonschema stops at the first mistake, and
+// describes it for the author of the schema.
 type checker struct {
 	tool       string
 	schema     *jsonschema.Schema
@@ -45,9 +46,9 @@ func (c *checker) check(ctx context.Context, raw json.RawMessage) (json.RawMessa
 	if text := bytes.TrimSpace(raw); len(text) > 0 && string(text) != "null" {
 		var broken *json.SyntaxError
 		if err := json.Unmarshal(text, &given); errors.As(err, &broken) {
-			return nil, c.mistakes(ctx, "they have to be one JSON object: "+err.Error())
+			return nil, c.mistakes(ctx, "the arguments have to be one JSON object: "+err.Error())
 		} else if err != nil {
-			return nil, c.mistakes(ctx, "they have to be one JSON object, not "+
+			return nil, c.mistakes(ctx, "the arguments have to be one JSON object, not "+
 				abbreviate(string(text)))
 		}
 	}
@@ -56,10 +57,10 @@ func (c *checker) check(ctx context.Context, raw json.RawMessage) (json.RawMessa
 		p, ok := c.schema.Properties[name]
 		switch {
 		case !ok && isClosed(c.schema):
-			problems = append(problems, fmt.Sprintf("there is no argument %q", name))
+			problems = append(problems, c.unknown(name))
 		case !ok:
 		case string(given[name]) == "null" && !slices.Contains(c.schema.Required, name):
-			delete(given, name) // some models write null for an argument that they leave out
+			delete(given, name) // some models write null to leave an argument out
 		default:
 			var err error
 			if given[name], err = c.checkValue(name, p, given[name]); err != nil {
@@ -82,6 +83,15 @@ func (c *checker) check(ctx context.Context, raw json.RawMessage) (json.RawMessa
 	return checked, c.checkWhole(ctx, checked)
 }
 
+// unknown returns the problem with an argument that the tool does not have.
+func (c *checker) unknown(name string) string {
+	problem := fmt.Sprintf("there is no argument %q", abbreviate(name))
+	if near := nearest.Of(name, sortedKeys(c.schema.Properties)); near != "" {
+		problem += fmt.Sprintf(": did you mean %q?", near)
+	}
+	return problem
+}
+
 // checkWhole checks the rules of the schema that concern several arguments at once.
 func (c *checker) checkWhole(ctx context.Context, checked json.RawMessage) error {
 	var all map[string]any
@@ -97,7 +107,7 @@ func (c *checker) checkWhole(ctx context.Context, checked json.RawMessage) error
 // checkValue checks one argument, and returns it in a form that encoding/json can unmarshal.
 func (c *checker) checkValue(name string, p *jsonschema.Schema,
 	raw json.RawMessage) (json.RawMessage, error) {
-	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, wanted(p),
+	misfit := fmt.Errorf("the argument %q has to be %s, not %s", name, withArticle(wanted(p)),
 		abbreviate(string(raw)))
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -121,12 +131,15 @@ func (c *checker) checkValue(name string, p *jsonschema.Schema,
 	return raw, nil
 }
 
-// unquoted returns the number or boolean that a string holds, if the schema allows one and no
-// string; else nil. Some models quote them.
+// unquoted returns the number or boolean that a string holds, if the schema does not allow strings.
+// Otherwise it returns nil. Some models quote numbers and booleans.
 func unquoted(p *jsonschema.Schema, value any) any {
 	text, ok := value.(string)
 	if !ok || allows(p, "string") {
 		return nil
+	}
+	if text = strings.TrimSpace(text); text == "True" || text == "False" { // as in Python
+		text = strings.ToLower(text)
 	}
 	if json.Unmarshal([]byte(text), &value) != nil {
 		return nil
@@ -143,7 +156,7 @@ func allows(p *jsonschema.Schema, kind string) bool {
 	return p.Type == kind || slices.Contains(p.Types, kind)
 }
 
-// mistakes returns the error for wrong arguments: what is wrong with them, and which arguments the
+// mistakes returns the error for wrong arguments. It lists the problems and the arguments that the
 // tool takes.
 func (c *checker) mistakes(ctx context.Context, problems ...string) error {
 	var b strings.Builder
@@ -166,18 +179,20 @@ func (c *checker) mistakes(ctx context.Context, problems ...string) error {
 		if slices.Contains(c.schema.Required, name) {
 			b.WriteString(", required")
 		}
-		b.WriteString("): " + p.Description)
+		b.WriteString(")")
+		if p.Description != "" {
+			b.WriteString(": " + p.Description)
+		}
 	}
 	return errors.New(b.String())
 }
 
-// mismatch returns the error for arguments that the schema allows and the function's own type does
-// not. encoding/json would name Go types.
+// mismatch returns the error for arguments that fit the schema but not the function's type. The
+// error of encoding/json names Go types.
 func (c *checker) mismatch(ctx context.Context, err error) error {
 	problem := err.Error()
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		problem = fmt.Sprintf("the argument %q does not fit: it is the %s", wrong.Field,
-			wrong.Value)
+		problem = fmt.Sprintf("the argument %q has a wrong value: %s", wrong.Field, wrong.Value)
 	}
 	return c.mistakes(ctx, problem)
 }
@@ -187,7 +202,7 @@ func isClosed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }
 
-// wanted says in words what a schema allows.
+// wanted says in words what a schema allows, without an article: "integer of at least 1".
 func wanted(p *jsonschema.Schema) string {
 	kind := p.Type
 	if kind == "" {
@@ -205,14 +220,25 @@ func wanted(p *jsonschema.Schema) string {
 	case p.Minimum != nil && p.Maximum != nil:
 		return fmt.Sprintf("%s from %v to %v", kind, *p.Minimum, *p.Maximum)
 	case p.Minimum != nil:
-		return fmt.Sprintf("%s from %v", kind, *p.Minimum)
+		return fmt.Sprintf("%s of at least %v", kind, *p.Minimum)
 	case kind == "":
-		return "a value of its schema"
+		return "value that fits the schema"
 	}
 	return kind
 }
 
-// abbreviate cuts a text that goes back to the model that wrote it.
+// withArticle returns what wanted returns, with "a" or "an" where that belongs.
+func withArticle(wanted string) string {
+	switch {
+	case strings.HasPrefix(wanted, "one of "):
+		return wanted
+	case strings.ContainsAny(wanted[:1], "aeiou"):
+		return "an " + wanted
+	}
+	return "a " + wanted
+}
+
+// abbreviate returns the first 100 bytes of a text of the model, for an error to the model.
 func abbreviate(s string) string {
 	const most = 100
 	if len(s) <= most {

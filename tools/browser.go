@@ -15,6 +15,9 @@ import (
 // browser. If the browser has ended, the next call starts it again.
 func Browser(box sandbox.Sandbox, settings browser.Config, c Config) *Set {
 	c, err := c.check("Browser: the box", box)
+	if err == nil {
+		err = settings.Check()
+	}
 	if err != nil {
 		return broken(err)
 	}
@@ -26,7 +29,7 @@ func Browser(box sandbox.Sandbox, settings browser.Config, c Config) *Set {
 		return b, err
 	}
 	b := &browserTools{config: c, browser: lazy.New(open)}
-	return &Set{closers: []func() error{once("the browser's Close", b.browser.Close)},
+	set := &Set{closers: []func() error{once("the browser's Close", b.browser.Close)},
 		tools: []Tool{
 			must(newTool("browser_open", browserOpenText, b.navigate)),
 			readOnly(must(newTool("browser_read", browserReadText, b.read))),
@@ -34,15 +37,16 @@ func Browser(box sandbox.Sandbox, settings browser.Config, c Config) *Set {
 			must(newTool("browser_type", browserTypeText, b.typeText)),
 			readOnly(must(newTool("browser_screenshot", browserScreenshotText, b.screenshot))),
 		}}
+	return set.withEgress(c)
 }
 
 const (
 	browserOpenText = "Opens a URL in the browser, and shows the page as `browser_read` does. " +
 		"The browser is in the box's network."
-	browserReadText = "Shows the page in the browser: a line for each element, with a ref for " +
-		"each that can be used."
-	browserClickText = "Clicks on an element of the page, waits until the page has loaded if " +
-		"the click leads to another, and shows the page."
+	browserReadText = "Shows the page in the browser: a line for each element, with a ref if " +
+		"the element can be used."
+	browserClickText = "Clicks on an element of the page, and shows the page. If the click " +
+		"leads to another page, waits until that has loaded."
 	browserTypeText       = "Replaces the text of a field of the page, and shows the page."
 	browserScreenshotText = "Shows a picture of the visible part of the page."
 )
@@ -53,7 +57,7 @@ type browserTools struct {
 }
 
 // withBrowser calls f with the browser. If the browser has ended by itself, or its page has closed
-// itself, the browser is dropped, so that the next call starts another.
+// itself, withBrowser drops the browser, so that the next call starts another.
 func (t *browserTools) withBrowser(ctx context.Context, f func(b *browser.Browser) error) error {
 	b, err := t.browser.Get(ctx)
 	if err != nil {
@@ -64,8 +68,33 @@ func (t *browserTools) withBrowser(ctx context.Context, f func(b *browser.Browse
 	if ended := errors.As(err, &end) && end.Err == nil; ended ||
 		errors.Is(err, browser.ErrClosed) {
 		// If the box is closed or lost, the error of Drop says so.
-		return errors.Join(fmt.Errorf("%v: %s opens another", err, toolName(ctx, "browser_open")),
-			t.browser.Drop())
+		return errors.Join(fmt.Errorf("%v: use %s to start another", err,
+			toolName(ctx, "browser_open")), t.browser.Drop())
+	}
+	return t.explain(ctx, err)
+}
+
+// explain returns an error that says what the model can do about an element that cannot be used. It
+// returns all other errors as they are.
+func (t *browserTools) explain(ctx context.Context, err error) error {
+	var e *browser.ElementError
+	if !errors.As(err, &e) {
+		return err
+	}
+	read := toolName(ctx, "browser_read")
+	switch e.State {
+	case browser.NotThere:
+		return fmt.Errorf("%w: use %s to see the elements", err, read)
+	case browser.Stale:
+		return fmt.Errorf("element %q: the ref is not of this page: use %s to get the refs",
+			e.Selector, read)
+	case browser.Invalid:
+		return fmt.Errorf("element %q: this is neither a ref nor a CSS selector: use %s to get "+
+			"the refs", e.Selector, read)
+	case browser.NotVisible, browser.Disabled:
+		return fmt.Errorf("%w: use %s to see what the page needs first", err, read)
+	case browser.Covered:
+		return fmt.Errorf("%w: close or use that one first", err)
 	}
 	return err
 }
@@ -130,7 +159,7 @@ func (t *browserTools) screenshot(ctx context.Context, _ noArgs) (*Reply, error)
 	}
 	reply := &Reply{}
 	if reply.Text = reply.show(png); reply.Text == "" {
-		reply.Text = fmt.Sprintf("[a picture of %d bytes]\n", len(png))
+		reply.Text = fmt.Sprintf("[the page as a picture of %d bytes]\n", len(png))
 	}
 	return reply, nil
 }

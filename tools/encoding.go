@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// The byte order marks that some editors put at the begin of a file.
+// The byte order marks that some editors write at the beginning of a file.
 var (
 	markUTF8    = []byte("\xef\xbb\xbf")
 	markUTF16BE = []byte("\xfe\xff")
@@ -16,8 +16,8 @@ var (
 	markUTF32LE = []byte("\xff\xfe\x00\x00")
 )
 
-// utf16Of returns the encoding of a text that begins with a byte order mark of UTF-16, and nil for
-// all other texts. Decoding removes the mark, encoding adds it again.
+// utf16Of returns the encoding of a text that begins with a byte order mark of UTF-16. For all
+// other texts it returns nil. The decoder removes the mark, and the encoder adds it.
 func utf16Of(begin []byte) encoding.Encoding {
 	switch {
 	case bytes.HasPrefix(begin, markUTF32LE):
@@ -30,7 +30,7 @@ func utf16Of(begin []byte) encoding.Encoding {
 	return nil
 }
 
-// decode returns a file's content as a text, and a function that makes such content of a text.
+// decode returns the text of a file's content, and a function that encodes a text as such content.
 func decode(path string,
 	content []byte) (text string, encode func(text string) ([]byte, error), err error) {
 	utf16 := utf16Of(content)
@@ -43,10 +43,9 @@ func decode(path string,
 		return "", nil, err
 	}
 	again, err := encode(string(decoded))
-	if err != nil || !bytes.Equal(again, content) { // half of a surrogate pair or of a character
-		return "", nil,
-			fmt.Errorf("%s is not valid UTF-16, so an edit would change more than the text: "+
-				"change it with a program", path)
+	if err != nil || !bytes.Equal(again, content) { // it has half a surrogate pair, or half a unit
+		return "", nil, fmt.Errorf("%s is not valid UTF-16, so an edit would change more than "+
+			"the text: change it with a program", path)
 	}
 	return string(decoded), encode, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/tools"
 )
 
-// A model's calls, as its provider's API hands them over.
+// A program gives a box to a model as tools, and calls the tools that the model names.
 func Example() {
 	ctx := context.Background()
 	box, err := localbox.New(ctx, localbox.Config{})
@@ -42,7 +42,7 @@ func Example() {
 	} {
 		text, err := set.Call(ctx, call.name, json.RawMessage(call.args))
 		if err != nil {
-			log.Fatal(err) // the box is gone
+			log.Fatal(err) // the box is lost: no model can correct that
 		}
 		fmt.Print(text)
 	}

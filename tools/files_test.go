@@ -26,7 +26,12 @@ func TestFiles(t *testing.T) {
 		"has only 5 lines")
 	require.Contains(t, refused(t, set, "read", "path", "src/pkg/b.go"),
 		"no such file or directory")
-	require.Contains(t, refused(t, set, "read", "path", "src"), "is a directory")
+	require.Contains(t, refused(t, set, "read", "path", "src"), "is a directory: use `list`\n")
+	for _, args := range [][]any{{"read"}, {"write", "content", ""},
+		{"edit", "old", "a", "new", "b"}} {
+		require.Equal(t, "error: the argument \"path\" is empty: give a file\n",
+			refused(t, set, args[0].(string), append(args[1:], "path", "")...))
+	}
 	text(t, set, "write", "path", "empty", "content", "")
 	require.Equal(t, "[the file is empty]\n", text(t, set, "read", "path", "empty"))
 
@@ -38,6 +43,34 @@ func TestFiles(t *testing.T) {
 	require.Equal(t, "[no entries]\n", text(t, set, "list", "path", t.TempDir()))
 }
 
+// TestScript shows that a new script can be run, and that a reply says so.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient), Files(box.Files(), Config{}))
+	const script = "#!/bin/sh\necho ran\n"
+	require.Equal(t, "[wrote bin/a, 19 bytes, executable]\n",
+		text(t, set, "write", "path", "bin/a", "content", script))
+	require.Equal(t, "ran\n755 bin/a\n", text(t, set, "run", "command",
+		"bin/a; stat -c '%a %n' bin/a"))
+	text(t, set, "write", "path", "bin/b", "content", "no script")
+	require.Equal(t, "[wrote bin/b, 19 bytes, not executable: it keeps its permissions, which "+
+		"chmod +x changes]\n", text(t, set, "write", "path", "bin/b", "content", script))
+	require.Equal(t, "644 bin/b\n", text(t, set, "run", "command", "stat -c '%a %n' bin/b"))
+}
+
+// TestNames shows that names with control characters cannot be taken for several names.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	set := combined(t, Shell(box, patient), Files(box.Files(), Config{}))
+	text(t, set, "run", "command", `touch $'a\nb' $'\xff' ü $'\e[1m'; mkfifo pipe; mkdir $'d\t'`)
+	require.Equal(t, "\"\\x1b[1m\" 0\n\"a\\nb\" 0\n\"d\\t\"/\npipe (no regular file)\nü 0\n"+
+		"\"\\xff\" 0\n", text(t, set, "list"))
+	require.Equal(t, "\"\\x1b[1m\"\n\"a\\nb\"\n\"d\\t\"\npipe\nü\n\"\\xff\"\n",
+		text(t, set, "find", "pattern", "*"))
+}
+
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -47,8 +80,8 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, "[replaced in f at line 2]\n", text(t, set, "edit", "path", "f", "old",
 		"b = 2", "new", "b = 5"))
 	require.Equal(t, "a = 1\nb = 5\na = 1\n  c  = 3\n640\n", content())
-	require.Equal(t, "error: the old text is in f at 2 places, at the lines 1, 3: give more "+
-		"lines around the one that you mean, or set all to replace it everywhere\n",
+	require.Equal(t, "error: the old text is in f 2 times, at the lines 1, 3: give more lines "+
+		"around the place that you mean, or set all to replace it everywhere\n",
 		refused(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2"))
 	require.Contains(t, refused(t, set, "edit", "path", "f", "old", "a = 3", "new", ""),
 		"the old text is not in f: read the file")
@@ -60,7 +93,7 @@ func TestEdit(t *testing.T) {
 		"nothing was changed")
 	require.Contains(t, refused(t, set, "edit", "path", "g", "old", "x", "new", "y"),
 		"no such file")
-	require.Equal(t, "[replaced in f at line 1, 3]\n",
+	require.Equal(t, "[replaced 2 times in f, at the lines 1, 3]\n",
 		text(t, set, "edit", "path", "f", "old", "a = 1", "new", "a = 2", "all", true))
 	require.Equal(t, "[replaced in f at line 1]\n", text(t, set, "edit", "path", "f", "old",
 		"a = 2\nb = 5\na = 2\n", "new", ""))
@@ -69,7 +102,7 @@ func TestEdit(t *testing.T) {
 		"which the file keeps")
 }
 
-// A file in UTF-16 is text, and stays in UTF-16.
+// TestUTF16 shows that edit keeps a file in UTF-16.
 func TestUTF16(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -101,20 +134,27 @@ func TestFind(t *testing.T) {
 	text(t, set, "run", "command", "mkdir -p a/b/c .git; touch a/x.go a/b/y.go a/b/c/z.go "+
 		"a/b/c/z.txt w.go .git/q.go")
 	require.Equal(t, "w.go\n", text(t, set, "find", "pattern", "*.go"))
-	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n",
+	require.Equal(t, "a/b/c/z.go\na/b/y.go\na/x.go\nw.go\n",
 		text(t, set, "find", "pattern", "**/*.go"))
+	require.Equal(t, ".git/q.go\na/b/c/z.go\na/b/y.go\na/x.go\nw.go\n",
+		text(t, set, "find", "pattern", "**/*.go", "ignored", true))
+	require.Equal(t, ".git/q.go\n", text(t, set, "find", "pattern", ".git/*"))
+	require.Equal(t, "[no files; left out what is ignored, 1 files and directories: set ignored "+
+		"to look there too]\n", text(t, set, "find", "pattern", "**/q.go"))
 	require.Equal(t, "a/b/c/z.go\na/b/y.go\n", text(t, set, "find", "pattern", "a/b/**/?.go"))
 	require.Equal(t, "a/b/c/z.txt\n", text(t, set, "find", "pattern", "c/[z].*xt", "dir", "a/b"))
 	require.Equal(t, "a/b\n", text(t, set, "find", "pattern", "./a/b"))
-	require.Equal(t, "[no files]\n", text(t, set, "find", "pattern", "**/*.rs"))
+	require.Equal(t, "[no files]\n", text(t, set, "find", "pattern", "*.rs", "dir", "a"))
 	require.Equal(t, "error: in the pattern \"b/[a\", the part \"[a\" has a [ without a ], or "+
-		"ends in \\\n", refused(t, set, "find", "pattern", "b/[a"))
+		"ends in \\: write \\[ or \\\\ for the character itself\n",
+		refused(t, set, "find", "pattern", "b/[a"))
 	require.Contains(t, refused(t, set, "find", "pattern", "*", "dir", "nowhere"), "no such file")
 	dir := strings.TrimSpace(text(t, set, "run", "command", "pwd -P"))
 	require.Equal(t, dir+"/a/b/y.go\n", text(t, set, "find", "pattern", dir+"/a/b/*.go"))
 }
 
-// What is long is shortened, and no more is read than has to be.
+// TestLongFiles shows that long files and lists are shortened, and that no more of a file is read
+// than is shown.
 func TestLongFiles(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -122,7 +162,7 @@ func TestLongFiles(t *testing.T) {
 	text(t, set, "run", "command", "seq 100000 >numbers; head -c 100000 /dev/zero | tr '\\0' x "+
 		">line; head -c 8192 line >huge; truncate -s 20G huge; mkdir many; cd many; touch $(seq "+
 		"1000); cd ..")
-	for line, seen := int64(1), 0; seen < 5; seen++ { // pages, one behind the other
+	for line, pages := int64(1), 0; pages < 5; pages++ {
 		page := text(t, set, "read", "path", "numbers", "line", line)
 		require.LessOrEqual(t, len(page), 2048)
 		for row := range strings.Lines(page) {
@@ -137,14 +177,16 @@ func TestLongFiles(t *testing.T) {
 	require.Equal(t, " 99999\t99999\n100000\t100000\n",
 		text(t, set, "read", "path", "numbers", "line", 99999))
 	require.Contains(t, text(t, set, "read", "path", "line"), "x [… a line of 100000 bytes]\n")
-	require.Contains(t, text(t, set, "list", "path", "many"), " more entries]\n")
-	require.Contains(t, text(t, set, "find", "pattern", "many/*"), " more files]\n")
+	require.Contains(t, text(t, set, "list", "path", "many"),
+		" more entries: use `find` with a pattern]\n")
+	require.Contains(t, text(t, set, "find", "pattern", "many/*"),
+		" more files: give a narrower pattern]\n")
 	require.Contains(t, refused(t, set, "edit", "path", "huge", "old", "a", "new", "b"),
 		"21474836480 bytes, more than 16777216")
 
 	short := combined(t, Files(box.Files(), Config{MaxWait: 100 * time.Millisecond}))
-	require.Equal(t, "error: not done after 100ms\n", refused(t, short, "read", "path", "huge"),
-		"20 GB without an end of line")
+	require.Equal(t, "error: not done after 100ms: read a smaller file, and no device or pipe\n",
+		refused(t, short, "read", "path", "huge"), "the file is one line of 20 GB")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

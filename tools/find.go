@@ -4,21 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
 type findArgs struct {
 	Pattern string `json:"pattern" jsonschema:"the pattern of the files' paths"`
 
-	Dir string `json:"dir,omitempty" jsonschema:"where to start. Default: the shell's directory"`
+	Dir     string `json:"dir,omitempty" jsonschema:"where to start. Default: the shell's directory"`
+	Ignored bool   `json:"ignored,omitempty"`
 }
 
 func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
-	ctx, done := t.withLimit(ctx)
+	if a.Pattern == "" {
+		return nil, errors.New("the pattern is empty: give one, such as *.go or **/*.go")
+	}
+	ctx, done := t.withLimit(ctx, "give a dir further down")
 	defer done()
 	dir, pattern := a.Dir, path.Clean(a.Pattern)
 	if dir == "" {
@@ -27,62 +28,50 @@ func (t *files) find(ctx context.Context, a findArgs) (*Reply, error) {
 	if path.IsAbs(pattern) {
 		dir, pattern = splitPattern(pattern)
 	}
-	segments := strings.Split(pattern, "/")
-	for _, s := range segments {
-		if _, err := path.Match(s, ""); err != nil {
-			return nil, fmt.Errorf("in the pattern %q, the part %q has a [ without a ], or "+
-				"ends in \\", a.Pattern, s)
-		}
+	for strings.HasPrefix(pattern, "../") {
+		dir, pattern = path.Join(dir, ".."), pattern[len("../"):]
+	}
+	globs, err := splitGlobs(pattern, a.Pattern)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := t.files.Stat(ctx, dir); err != nil {
 		return nil, err
 	}
-	view := t.files.FS(ctx, dir)
-	var found []string
-	looked := 0
-	err := fs.WalkDir(view, ".", func(name string, e fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctxerr.Of(ctx)
-		}
-		if err != nil {
-			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-				return nil // it cannot be read, or has just been removed
-			}
-			return err
-		}
-		if looked++; looked > maxEntries {
-			return errTooMany
-		}
-		if name == "." {
-			return nil
-		}
-		parts := strings.Split(name, "/")
-		if matches(segments, parts) {
-			found = append(found, path.Join(dir, name))
-		}
-		if e.IsDir() && !mayContain(segments, parts) {
-			return fs.SkipDir
-		}
-		return nil
-	})
-	if errors.Is(err, errTooMany) {
-		r := t.listLines(found, "files")
-		r.Text += fmt.Sprintf("[stopped after %d entries: give a dir further down]\n",
-			maxEntries)
-		return r, nil
-	}
-	if err != nil {
+	w := walk{files: t, dir: dir, ignored: a.Ignored || globs.name(".git"),
+		enter: globs.mayContain}
+	if err := w.run(ctx); err != nil {
 		return nil, err
 	}
-	return t.listLines(found, "files"), nil
+	var found []string
+	for _, e := range w.found {
+		if globs.match(e.name) {
+			found = append(found, shownName(path.Join(dir, e.name)))
+		}
+	}
+	r := t.listLines(found, w.none("files"), "files: give a narrower pattern")
+	r.Text += w.fullNote()
+	return r, nil
 }
 
-// maxEntries is how many entries of a tree find looks at.
-const maxEntries = 100_000
+// none returns the text for a walk that has found nothing of what it looked for.
+func (w *walk) none(what string) string {
+	if w.skipped == 0 {
+		return fmt.Sprintf("[no %s]\n", what)
+	}
+	return fmt.Sprintf("[no %s; left out what is ignored, %d files and directories: set ignored "+
+		"to look there too]\n", what, w.skipped)
+}
 
-var errTooMany = errors.New("too many entries")
+// fullNote returns the note for a walk that has not seen the whole tree, and "" for others.
+func (w *walk) fullNote() string {
+	if !w.isFull() {
+		return ""
+	}
+	return fmt.Sprintf("[stopped after %d entries: give a directory further down]\n", maxEntries)
+}
 
-// splitPattern splits an absolute pattern after the directories whose names are no patterns.
+// splitPattern splits an absolute pattern before the first segment that has a wildcard.
 func splitPattern(pattern string) (dir, rest string) {
 	segments := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	n := 0
@@ -90,36 +79,4 @@ func splitPattern(pattern string) (dir, rest string) {
 		n++
 	}
 	return "/" + strings.Join(segments[:n], "/"), strings.Join(segments[n:], "/")
-}
-
-// matches reports whether the parts of a path match the segments of a pattern, which are well
-// formed.
-func matches(segments, parts []string) bool {
-	if len(segments) == 0 {
-		return len(parts) == 0
-	}
-	if segments[0] == "**" {
-		return matches(segments[1:], parts) || len(parts) > 0 && matches(segments, parts[1:])
-	}
-	if len(parts) == 0 {
-		return false
-	}
-	ok, _ := path.Match(segments[0], parts[0])
-	return ok && matches(segments[1:], parts[1:])
-}
-
-// mayContain reports whether anything in the directory of these parts can match.
-func mayContain(segments, parts []string) bool {
-	for i, part := range parts {
-		if i >= len(segments) {
-			return false
-		}
-		if segments[i] == "**" {
-			return true
-		}
-		if ok, _ := path.Match(segments[i], part); !ok {
-			return false
-		}
-	}
-	return len(segments) > len(parts)
 }

@@ -2,9 +2,9 @@ package tools
 
 import "strings"
 
-// keys maps the names of keys to what a terminal sends for them. Cursor keys are those of terminfo,
-// for a terminal in application mode: less and programs that use curses know only these, and
-// readline knows them too.
+// keys maps the names of keys to what a terminal sends for them. The sequences of cursor keys are
+// those of a terminal in application mode, as in terminfo. less and programs that use curses know
+// only these, and readline knows them too.
 var keys = map[string]string{
 	"enter": "\n", "none": "", "tab": "\t", "escape": "\x1b", "backspace": "\x7f",
 	"delete": "\x1b[3~",
@@ -18,9 +18,9 @@ var keys = map[string]string{
 
 func keyNames() []string { return sortedKeys(keys) }
 
-// keystrokes returns what to type for an answer. "\r\n" becomes one "\n": on most terminals each of
-// the two characters is an Enter, and the second would answer the program's next question. For the
-// same reason, a text that ends in a newline gets no further Enter.
+// keystrokes returns what to type for an answer. "\r\n" becomes one "\n", because on most terminals
+// each of the two characters is an Enter, and the second would answer the program's next question.
+// For the same reason, a text that ends in a newline gets no further Enter.
 func keystrokes(a answerArgs) string {
 	text := strings.ReplaceAll(a.Text, "\r\n", "\n")
 	ended := strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\r")

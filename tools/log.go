@@ -8,15 +8,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A log keeps the last max bytes of what the commands of a shell have printed, in the form of their
-// Results. Offsets count everything that was printed. Its methods may be called from several
-// goroutines.
+// A log keeps the last max bytes of the output of a shell's commands, in the form of their Results.
+// Offsets count the whole output. The methods may be called from several goroutines.
 type log struct {
 	max int
 
 	mu   sync.Mutex
-	data []byte // up to 2*max bytes; then the older half is dropped, so a byte moves at most once
-	size int64  // bytes of everything that was printed
+	data []byte // at most 2*max bytes; beyond that the older half goes, so a byte moves only once
+	size int64  // bytes of the whole output
 }
 
 // grow makes the log keep at least the last n bytes.
@@ -32,7 +31,7 @@ func (l *log) add(r *sandbox.Result) (from int64) {
 	defer l.mu.Unlock()
 	from = l.size
 	l.writeLocked(r.Output[:r.OmittedAt])
-	if r.Omitted > 0 { // data has to be in one piece
+	if r.Omitted > 0 { // data can have no gap
 		l.size += r.Omitted
 		l.data = nil
 	}
@@ -52,9 +51,9 @@ func (l *log) writeLocked(s string) {
 	l.data = append(l.data, s...)
 }
 
-// read returns up to most bytes from an offset on, or from the first byte that is kept. It returns
-// whole runes, and whole lines where lines are short enough. from is the offset of the first byte
-// that it returns, and size is how many bytes were printed in all.
+// read returns at most most bytes of the output that begin at offset or, if that part is not kept,
+// at the first byte that is. It returns whole runes, and whole lines if they are short enough. from
+// is the offset of the text, and size is that of the end of the output.
 func (l *log) read(offset int64, most int) (text string, from, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,14 +62,14 @@ func (l *log) read(offset int64, most int) (text string, from, size int64) {
 		return "", from, l.size
 	}
 	rest := l.data[int64(len(l.data))-(l.size-from):]
-	for len(rest) > 0 && !utf8.RuneStart(rest[0]) { // an offset in the middle of a rune
+	for len(rest) > 0 && !utf8.RuneStart(rest[0]) { // the offset is in the middle of a rune
 		rest, from = rest[1:], from+1
 	}
 	return head(string(rest[:min(len(rest), most+utf8.UTFMax)]), most), from, l.size
 }
 
-// pageText returns a piece of a log with a note that says where to read on. The piece begins at
-// from; the model has asked for offset.
+// pageText returns a piece of a log with a note that says where to read on. offset is where the
+// model wanted to begin, and from is where the piece begins.
 func pageText(text string, offset, from, size int64) string {
 	note := ""
 	if from > offset {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// local makes a LocalBox in a directory of its own, which ends with the test.
+// local returns a LocalBox in a directory of its own. It is closed at the end of the test.
 func local(t testing.TB) *localbox.LocalBox {
 	t.Helper()
 	box, err := localbox.New(t.Context(), localbox.Config{Dir: t.TempDir()})
@@ -23,7 +23,7 @@ func local(t testing.TB) *localbox.LocalBox {
 	return box
 }
 
-// combined is New, closed with the test.
+// combined returns the set of New. It is closed at the end of the test.
 func combined(t testing.TB, sets ...*Set) *Set {
 	t.Helper()
 	set, err := New(sets...)
@@ -32,7 +32,7 @@ func combined(t testing.TB, sets ...*Set) *Set {
 	return set
 }
 
-// args are arguments of a call, by names and values in turn.
+// args returns the arguments of a call. kv are names and values in turn.
 func args(t testing.TB, kv ...any) json.RawMessage {
 	t.Helper()
 	m := map[string]any{}
@@ -44,7 +44,7 @@ func args(t testing.TB, kv ...any) json.RawMessage {
 	return raw
 }
 
-// do calls a tool.
+// do calls a tool and returns the reply.
 func do(t testing.TB, s *Set, name string, kv ...any) *Reply {
 	t.Helper()
 	r, err := s.Do(t.Context(), name, args(t, kv...))
@@ -52,7 +52,7 @@ func do(t testing.TB, s *Set, name string, kv ...any) *Reply {
 	return r
 }
 
-// text calls a tool that does not fail.
+// text calls a tool, which must not fail, and returns the reply's text.
 func text(t testing.TB, s *Set, name string, kv ...any) string {
 	t.Helper()
 	r := do(t, s, name, kv...)
@@ -60,7 +60,7 @@ func text(t testing.TB, s *Set, name string, kv ...any) string {
 	return r.Text
 }
 
-// refused calls a tool that fails.
+// refused calls a tool, which must fail, and returns the reply's text.
 func refused(t testing.TB, s *Set, name string, kv ...any) string {
 	t.Helper()
 	r := do(t, s, name, kv...)
@@ -68,13 +68,14 @@ func refused(t testing.TB, s *Set, name string, kv ...any) string {
 	return r.Text
 }
 
-// patient is for tests that are not about time: a busy machine can be silent for long.
+// patient is for tests that are not about time. On a busy machine, a command can be silent for
+// long.
 var patient = Config{MaxSilence: -1, MaxWait: 10 * time.Minute}
 
-// brief is patient with short replies.
+// brief is like patient, with short replies.
 var brief = Config{MaxReply: 2048, MaxSilence: -1, MaxWait: 10 * time.Minute}
 
-// number returns the number that a pattern's group finds in text.
+// number returns the number that the group of a pattern matches in text.
 func number(t testing.TB, pattern, text string) int64 {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
@@ -84,5 +85,5 @@ func number(t testing.TB, pattern, text string) int64 {
 	return n
 }
 
-// ref is an element of a page, as browser_click takes it.
+// ref returns the argument of browser_click for the element with the ref n.
 func ref(n int64) string { return "ref=" + strconv.FormatInt(n, 10) }

@@ -11,11 +11,11 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// A PanicError is the error of a call whose tool has panicked, and of a Close whose function has
-// panicked. Its text says where; Stack holds the whole stack.
+// A PanicError is the error of a call whose tool has panicked, or of a Close whose function has
+// panicked. Its text says where. Stack holds the whole stack.
 type PanicError = guard.PanicError
 
-// do calls the tool. A panic of the tool, or of the writer of WithOutput, is a *PanicError.
+// do calls the tool. If the tool or the writer of WithOutput panics, the error is a *PanicError.
 func (t *Tool) do(ctx context.Context, args json.RawMessage) (r *Reply, err error) {
 	ctx = context.WithValue(ctx, prefixKey{}, t.prefix)
 	var output *outputGuard
@@ -35,8 +35,9 @@ func (t *Tool) do(ctx context.Context, args json.RawMessage) (r *Reply, err erro
 	return r, err
 }
 
-// An outputGuard is the writer of WithOutput during a call. The box calls it from its own
-// goroutines. After a panic of the writer, it returns that error and calls the writer no more.
+// An outputGuard wraps the writer of WithOutput during a call. The box calls it from its own
+// goroutines. If the writer panics, that is the error of this Write and of all further ones, which
+// do not call the writer.
 type outputGuard struct {
 	w io.Writer
 
@@ -65,8 +66,8 @@ func (g *outputGuard) panicked() error {
 	return g.err
 }
 
-// once returns a function that calls f the first time, and always returns what f returned. A panic
-// of f is a *PanicError.
+// once returns a function that calls f only the first time, and always returns the error of f. A
+// panic of f is a *PanicError.
 func once(what string, f func() error) func() error {
 	return sync.OnceValue(func() error { return guard.Call(what, f) })
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A panic of a caller's function is an error of the call or the Close that it is in.
+// TestPanics shows that a panic of a caller's function is an error of the call or Close that calls
+// the function.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	closed := 0
@@ -36,11 +37,12 @@ func TestPanics(t *testing.T) {
 		err = errors.Join(set.Close(), set.Prefix("a_").Close())
 		require.ErrorContains(t, err, "the function of Closing panicked: no (in ")
 		require.ErrorIs(t, err, io.EOF)
-		require.Equal(t, 1, closed, "once, and whatever another has done")
+		require.Equal(t, 1, closed, "each function is called once, even if another panics")
 	}
 }
 
-// The writer of WithOutput is called in goroutines of the box and of the kernel's client.
+// TestPanicOfWriter lets the writer of WithOutput panic. Goroutines of the box and of the kernel's
+// client call it.
 func TestPanicOfWriter(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -60,21 +62,25 @@ func TestPanicOfWriter(t *testing.T) {
 	require.Equal(t, "two\n", text(t, kernel, "python", "code", "print('two')"))
 }
 
-// Mistakes are errors of New.
+// TestMisuse shows that New returns the mistakes in its sets.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
-	var box *localbox.LocalBox // as after an error that was not looked at
+	const check = ": check the error of the call that made it"
+	var box *localbox.LocalBox // as localbox.New returns it beside an error
 	for says, set := range map[string]*Set{
-		"New: set 1 of 1 is nil":                  nil,
-		"Shell: the session is nil":               Shell(nil, Config{}),
-		"Skills: the session is nil":              Skills(nil, Config{}),
-		"Files: the Files value is nil":           Files(nil, Config{}),
-		"Jobs: the box is nil":                    Jobs(box, Config{}),
-		"Python: the box is nil":                  Python(nil, Config{}),
-		"Browser: the box is nil":                 Browser(nil, browser.Config{}, Config{}),
-		"Closing: the function is nil":            Closing(nil),
-		"Prefix: the set is nil":                  (*Set)(nil).Prefix("a_"),
-		"Func: the function of the tool x is nil": Func[struct{}, string]("x", "", nil),
+		"New: set 1 of 1 is nil: leave it out":  nil,
+		"Shell: the session is nil" + check:     Shell(nil, Config{}),
+		"Skills: the session is nil" + check:    Skills(nil, Config{}),
+		"Files: the Files value is nil" + check: Files(nil, Config{}),
+		"Jobs: the box is nil" + check:          Jobs(box, Config{}),
+		"Python: the box is nil" + check:        Python(nil, Config{}),
+		"Browser: the box is nil" + check:       Browser(nil, browser.Config{}, Config{}),
+		"browser: Config.Width: -1 is negative: give pixels, or 0 for the default": Browser(
+			local(t), browser.Config{Width: -1}, Config{}),
+		"Closing: the function is nil: give the Close of a box": Closing(nil),
+		"Prefix: the set is nil: give one of this package":      (*Set)(nil).Prefix("a_"),
+		"Func: the function of the tool x is nil: give one": Func[struct{}, string](
+			"x", "", nil),
 		"Config.MaxReply: 100 bytes are too few: give at least 2048, or 0 for the default": Jobs(
 			local(t), Config{MaxReply: 100}),
 		"Config.MaxLog: -1 bytes: give a positive number, or 0 for the default": Shell(

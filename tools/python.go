@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 
 // Python returns the tools of an IPython kernel in a box that has the plugin jupyter: python and
 // python_restart. The first cell starts the kernel. It is the box's default kernel, which
-// execute_cli in the box uses too. A cell that runs longer than Config.MaxWait, or longer than the
-// model says, is interrupted. Figures are in a Reply's Images.
+// execute_cli in the box uses too. If a cell runs longer than Config.MaxWait, or longer than the
+// model allows, it is interrupted. Figures are in a Reply's Images.
 func Python(box sandbox.Sandbox, c Config) *Set {
 	c, err := c.check("Python: the box", box)
 	if err != nil {
@@ -32,18 +33,19 @@ func Python(box sandbox.Sandbox, c Config) *Set {
 		return client, err
 	}
 	p := &python{config: c, client: lazy.New(connect)}
-	return &Set{closers: []func() error{once("the kernel's Close", p.client.Close)}, tools: []Tool{
+	set := &Set{closers: []func() error{once("the kernel's Close", p.client.Close)}, tools: []Tool{
 		must(newTool("python", pythonText, p.run, boundSeconds)),
 		must(newTool("python_restart", pythonRestartText, p.restart)),
 	}}
+	return set.withEgress(c, "python")
 }
 
 const (
-	pythonText = "Runs Python in a notebook's kernel, which keeps what earlier calls have " +
+	pythonText = "Runs Python code in a notebook's kernel, which keeps what earlier calls have " +
 		"defined. The reply is what the code prints, the value of its last expression, and the " +
-		"traceback if it raises. Figures are shown. Code may use magics and await. input() " +
-		"raises an error, and exit() ends the kernel."
-	pythonRestartText = "Starts a fresh kernel. All that was defined is gone."
+		"traceback if it raises an exception. Figures are shown. The code may use magics and " +
+		"await. input() raises an error, and exit() ends the kernel."
+	pythonRestartText = "Starts a fresh kernel. Everything that was defined is gone."
 )
 
 type python struct {
@@ -56,15 +58,21 @@ type pythonArgs struct {
 	Seconds float64 `json:"seconds,omitempty" jsonschema:"how long it may run. Default: a minute"`
 }
 
-// Notes after a cell's output.
+// The notes after a cell's output.
 const (
-	exitNote   = "[the code has ended the kernel, by exit or quit: %s starts a fresh one]\n"
-	stuckNote  = "[still running: it was interrupted after %v, and goes on; %s ends it]\n"
-	queuedNote = "[not run: for %v the kernel ran another cell; if that is stuck, %s ends it]\n"
+	exitNote        = "[the code has ended the kernel: use %s to start a fresh one]\n"
+	interruptedNote = "[interrupted after %v: give more seconds if the code needs them]\n"
+	stuckNote       = "[still running: an interrupt after %v did not help; use %s to end it]\n"
+	queuedNote      = "[not run: the kernel has run another cell for %v; if that cell is stuck, " +
+		"use %s]\n"
 )
 
-// imageTypes are the types of pictures that models can see.
+// imageTypes are the MIME types of pictures that models can see.
 var imageTypes = []string{jupyter.ImagePNG, jupyter.ImageJPEG, jupyter.ImageGIF, "image/webp"}
+
+// objectName matches the text of a picture that says nothing but what the object is called in
+// Python.
+var objectName = regexp.MustCompile(`^<[\w.]+ .*>\s*$`)
 
 var errCellLimit = errors.New("the cell's time is over")
 
@@ -100,9 +108,10 @@ func (p *python) run(ctx context.Context, a pythonArgs) (*Reply, error) {
 	case errors.Is(err, jupyter.ErrQueued):
 		return p.reply(r, fmt.Sprintf(queuedNote, limit, restart)), nil
 	}
-	return p.reply(r, fmt.Sprintf("[interrupted after %v]\n", limit)), nil
+	return p.reply(r, fmt.Sprintf(interruptedNote, limit)), nil
 }
 
+// reply returns what a model gets for a cell's result, and then the note.
 func (p *python) reply(r *jupyter.Result, note string) *Reply {
 	var b strings.Builder
 	write := func(before, text string) {
@@ -114,19 +123,23 @@ func (p *python) reply(r *jupyter.Result, note string) *Reply {
 	write("[stderr]\n", r.Stderr)
 	reply := &Reply{}
 	for _, o := range r.Outputs {
+		isPicture := false
 		for _, mime := range imageTypes {
 			if data, ok := o.Data[mime]; ok {
 				write("", reply.show(data))
+				isPicture = true
 				break
 			}
 		}
-		write("", o.Text())
+		if text := o.Text(); !isPicture || !objectName.MatchString(text) {
+			write("", text)
+		}
 	}
 	if r.Error != nil {
 		write("", cmp.Or(r.Error.Traceback, r.Error.Error()))
 	}
 	if r.Omitted > 0 {
-		note += fmt.Sprintf("[%d bytes are left out of the middle]\n", r.Omitted)
+		note += fmt.Sprintf("[%d bytes in the middle are left out]\n", r.Omitted)
 	}
 	reply.Text = shorten(p.config.MaxReply-len(note), b.String()) + note
 	return reply

@@ -33,7 +33,7 @@ func TestPython(t *testing.T) {
 	require.Contains(t, long, "99999\n")
 	require.Contains(t, long, " bytes omitted …]\n")
 	require.Contains(t, text(t, set, "python", "code", "import time; time.sleep(1000)", "seconds",
-		0.2), "[interrupted after 200ms]\n")
+		0.2), "[interrupted after 200ms: give more seconds if the code needs them]\n")
 
 	picture := do(t, set, "python", "code", `
 import base64
@@ -80,8 +80,8 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 		"the kernel default has died: exit status 3")
 	text(t, set, "python_restart")
 
-	require.Equal(t, "bye\n[the code has ended the kernel, by exit or quit: `python_restart` "+
-		"starts a fresh one]\n",
+	require.Equal(t, "bye\n[the code has ended the kernel: use `python_restart` to start a fresh "+
+		"one]\n",
 		text(t, set, "python", "code", "print('bye'); exit()"))
 	require.Contains(t, refused(t, set, "python", "code", "x = 5"),
 		"Restart starts a fresh one: use `python_restart`")
@@ -93,7 +93,8 @@ display(Markdown("**answer** 42"), JSON({"answer": 43}), HTML("<p>answer 44</p>"
 	require.NoError(t, set.Close())
 }
 
-// What is not installed the program has to install, not the model.
+// TestNotInstalled shows that a missing plugin is an error of the call: the program has to install
+// it, not the model.
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	box := local(t)

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -21,14 +23,20 @@ type readArgs struct {
 }
 
 func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
-	ctx, done := t.withLimit(ctx)
+	if a.Path == "" {
+		return nil, errNoPath
+	}
+	ctx, done := t.withLimit(ctx, "read a smaller file, and no device or pipe")
 	defer done()
 	f, err := t.files.Open(ctx, a.Path)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("%w: use %s", err, toolName(ctx, "list"))
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	stop := context.AfterFunc(ctx, func() { f.Close() }) // ends a read of a FIFO without a writer
+	stop := context.AfterFunc(ctx, func() { f.Close() }) // ends a read that blocks, as of a FIFO
 	defer stop()
 	r, err := t.show(ctx, f, a)
 	if ctx.Err() != nil {
@@ -37,7 +45,7 @@ func (t *files) read(ctx context.Context, a readArgs) (*Reply, error) {
 	return r, err
 }
 
-// sniffSize is how many bytes at a file's begin decide what kind of file it is.
+// sniffSize is how many bytes at a file's beginning tell what kind of file it is.
 const sniffSize = 8 << 10
 
 // show returns a file's text or, if the file is a picture, the picture.
@@ -63,7 +71,7 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = fmt.Sprintf(", %d bytes", info.Size())
 		}
-		return nil, fmt.Errorf("%s is a binary file (%s%s), which has no text to show: use a "+
+		return nil, fmt.Errorf("%s is a binary file (%s%s), which has no text to show: run a "+
 			"program for files of this kind", a.Path, kind, size)
 	}
 	if bytes.HasPrefix(begin, markUTF8) {
@@ -71,7 +79,7 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 			return nil, err
 		}
 	}
-	text, next, more, err := numberLines(ctx, in, max(a.Line, 1), a.Lines,
+	text, next, more, isLossy, err := numberLines(ctx, in, max(a.Line, 1), a.Lines,
 		t.config.MaxReply-noteRoom)
 	switch {
 	case err != nil:
@@ -79,14 +87,18 @@ func (t *files) show(ctx context.Context, f sandbox.File, a readArgs) (*Reply, e
 	case text == "" && next == 1:
 		return &Reply{Text: "[the file is empty]\n"}, nil
 	case text == "":
-		return nil, fmt.Errorf("%s has only %d lines: give a line up to that", a.Path, next-1)
+		return nil, fmt.Errorf("%s has only %d lines: give a line up to %[2]d", a.Path, next-1)
 	case more:
 		text += fmt.Sprintf("[more lines follow: read on with line %d]\n", next)
+	}
+	if isLossy {
+		text += "[a \ufffd stands for bytes that are no UTF-8: no text for " +
+			toolName(ctx, "edit") + " can have them]\n"
 	}
 	return &Reply{Text: text}, nil
 }
 
-// showPicture returns a file that is a picture.
+// showPicture returns the Reply for a file that is a picture.
 func showPicture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("%s is a picture that cannot be shown: %w", path, err)
@@ -95,23 +107,27 @@ func showPicture(f sandbox.File, in io.Reader, path string) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxImageSize { // before it is transferred
-		return nil, fail(imageTooLarge(info.Size()))
+	if info.Size() > maxPictureSize { // so the file is not transferred
+		return nil, fail(errPictureTooLarge(info.Size()))
 	}
-	data, err := bounded.ReadAll(in, path, maxImageSize)
+	data, err := bounded.ReadAll(in, path, maxPictureSize)
 	if err != nil {
 		return nil, err
 	}
-	i, err := newImage(data)
+	i, own, shown, err := newImage(data)
 	if err != nil {
 		return nil, fail(err)
 	}
-	return &Reply{Text: fmt.Sprintf("[%s is a picture (%s, %d bytes)]\n", path, i.MIME, len(data)),
-		Images: []Image{i}}, nil
+	text := fmt.Sprintf("[%s is a picture (%s, %d × %d pixels)", path, imageType(data), own.X,
+		own.Y)
+	if shown != own {
+		text += fmt.Sprintf(", shown with %d × %d", shown.X, shown.Y)
+	}
+	return &Reply{Text: text + "]\n", Images: []Image{i}}, nil
 }
 
-// binaryKinds maps the begin of binary files that http.DetectContentType does not know to a
-// description of their kind.
+// binaryKinds maps the beginning of binary files to a description of their kind.
+// http.DetectContentType does not know these kinds.
 var binaryKinds = map[string]string{
 	"\x7fELF":             "an ELF program or library",
 	"SQLite format 3\x00": "an SQLite database",
@@ -119,12 +135,12 @@ var binaryKinds = map[string]string{
 	"\xff\xfe\x00\x00":    "text in UTF-32",
 }
 
-// binaryKind says what kind of binary file begins so. It is "" for text.
+// binaryKind describes the kind of a binary file by its beginning. For text it returns "".
 func binaryKind(begin []byte) string {
 	kind, _, _ := strings.Cut(http.DetectContentType(begin), ";")
 	switch {
 	case kind == "application/pdf", kind == "application/x-gzip":
-		return kind // such a file may have no zero byte near its begin
+		return kind // even if the beginning has no zero byte
 	case !bytes.Contains(begin, []byte{0}):
 		return ""
 	}
@@ -139,41 +155,45 @@ func binaryKind(begin []byte) string {
 	return kind
 }
 
-// maxLine is how many bytes of a line are shown, if that leaves room for more than one line.
+// maxLine is how many bytes of a line are shown at most, if that leaves room for another line.
 const maxLine = 2000
 
-// numberLines returns lines with their numbers: those from first on, as many as lines says (0: no
-// limit) and as fit into room bytes. next is the number of the line after them, and more reports
-// whether there is one. numberLines reads no further than it must: a file can have a gigabyte.
+// numberLines returns lines with their numbers, beginning with the line first. It returns at most
+// so many lines (0 means no limit), and at most room bytes. next is the number of the line after
+// them, and more reports whether that line exists. isLossy reports whether a U+FFFD stands for
+// bytes of the file. numberLines reads no further than it must, because a file can have gigabytes.
 func numberLines(ctx context.Context, in *bufio.Reader, first, lines,
-	room int) (text string, next int, more bool, err error) {
+	room int) (text string, next int, more, isLossy bool, err error) {
 	longest := min(maxLine, room/2)
 	var b strings.Builder
 	for next = 1; ; next++ {
-		line, size, err := readLine(ctx, in, longest)
+		raw, size, err := readLine(ctx, in, longest)
 		if size == 0 && err == io.EOF {
-			return b.String(), next, false, nil
+			return b.String(), next, false, isLossy, nil
 		}
 		if err != nil && err != io.EOF {
-			return "", 0, false, err
+			return "", 0, false, false, err
 		}
 		if next < first {
 			continue
 		}
+		line := shownLine(raw, size, longest)
 		shown := fmt.Sprintf("%6d\t%s\n", next, line)
 		if lines > 0 && next >= first+lines || b.Len()+len(shown) > room {
-			return b.String(), next, true, nil
+			return b.String(), next, true, isLossy, nil
 		}
 		b.WriteString(shown)
+		isLossy = isLossy || strings.Count(line, "\ufffd") > strings.Count(raw, "\ufffd")
 	}
 }
 
-// readLine reads a line of any length. It returns what is shown of the line, and its size in bytes.
+// readLine reads a line of any length. It returns the beginning of the line, which is longer than
+// longest if the line is, and the line's size in bytes.
 func readLine(ctx context.Context, in *bufio.Reader,
 	longest int) (line string, size int, err error) {
 	var kept []byte
 	for {
-		if err := ctxerr.Of(ctx); err != nil { // one line can be a whole disk image
+		if err := ctxerr.Of(ctx); err != nil { // a disk image can be one line
 			return "", 0, err
 		}
 		part, err := in.ReadSlice('\n')
@@ -184,13 +204,12 @@ func readLine(ctx context.Context, in *bufio.Reader,
 		if err == bufio.ErrBufferFull {
 			continue
 		}
-		line = strings.TrimSuffix(unixEnds(string(kept)), "\n")
-		return shownLine(line, size, longest), size, err
+		return strings.TrimSuffix(unixEnds(string(kept)), "\n"), size, err
 	}
 }
 
-// shownLine returns a line of size bytes in the form that models see. It replaces zero bytes: JSON
-// may hold them, but databases refuse them.
+// shownLine returns the part of a line that is shown. size is the size of the whole line. Zero
+// bytes become U+FFFD: JSON may hold them, but databases refuse them.
 func shownLine(line string, size, longest int) string {
 	line = strings.ReplaceAll(strings.ToValidUTF8(line, "\ufffd"), "\x00", "\ufffd")
 	if len(line) > longest {

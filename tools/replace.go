@@ -2,20 +2,20 @@ package tools
 
 import "strings"
 
-// unixEnds returns the text with lines that end in "\n".
+// unixEnds returns a text in which all lines end in "\n".
 func unixEnds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// replaceText replaces each old in content by new. It returns the numbers of the lines in which the
-// olds began; the first line is 1.
+// replaceText replaces each old in content by new. lines are the numbers of the lines in which they
+// began. The first line is 1.
 //
-// An end of line in old matches any end of line of the file, also "\r\n". Text with which both old
-// and new begin or end stays as it is in the file. The lines between get the end of the line in
+// A line end in old matches "\n" and "\r\n". The text with which both old and new begin, and that
+// with which both end, stays as it is in content. New lines between them end as the line does in
 // which the change begins.
 func replaceText(content, old, new string) (changed string, lines []int) {
 	old, new = unixEnds(old), unixEnds(new)
 	before := commonPrefix(old, new)
 	after := commonSuffix(old[len(before):], new[len(before):])
-	gone := old[len(before) : len(old)-len(after)]
+	removed := old[len(before) : len(old)-len(after)]
 	added := new[len(before) : len(new)-len(after)]
 
 	var b strings.Builder
@@ -45,7 +45,7 @@ func replaceText(content, old, new string) (changed string, lines []int) {
 		} else {
 			b.WriteString(added)
 		}
-		advance(gone)
+		advance(removed)
 		copied = at
 		advance(after)
 		rest = rest[i+len(old):]
@@ -54,8 +54,8 @@ func replaceText(content, old, new string) (changed string, lines []int) {
 	return b.String(), lines
 }
 
-// lineEnd returns the end of the line that holds the offset at: "\r\n" or "\n". For a last line
-// without an end, it is the end of the line before.
+// lineEnd returns how the line that holds the offset at ends: "\r\n" or "\n". If it is a last line
+// without an end, lineEnd returns how the line before it ends.
 func lineEnd(s string, at int) string {
 	i := strings.IndexByte(s[at:], '\n') + at
 	if i < at {

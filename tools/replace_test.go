@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Both editors, that of Files and that of Skills, keep a file's line ends.
+// TestEditorsKeepLineEnds edits files with both editors, that of Files and that of Skills.
 func TestEditorsKeepLineEnds(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -52,7 +52,7 @@ func TestEditorsKeepLineEnds(t *testing.T) {
 	}
 }
 
-// What a text of several lines leaves as it is keeps the ends that it has.
+// TestReplaceText shows that lines that an edit does not change keep their ends.
 func TestReplaceText(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestReplaceText(t *testing.T) {
 	}
 }
 
-// Edits of a file of CRLF are those of a file of LF, with its ends.
+// FuzzReplaceText shows that an edit changes the same text whether a file has CRLF or LF.
 func FuzzReplaceText(f *testing.F) {
 	f.Add("a\nb\nc\n", "b\n", "x\ny\n")
 	f.Add("a\n\n\n", "\n\n", "\n")

@@ -9,37 +9,40 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A shell is a session as the tools of one set use it.
+// A shell is a session that the tools of one set use.
 type shell struct {
 	session  sandbox.Session
 	config   Config
-	hasTools bool // its set has the tools of Shell: run, wait, output and so on
+	hasTools bool // whether the set has the tools of Shell: run, wait, output and so on
 
-	// checkPlugin returns an error if the box lacks what the set's commands need. If it is nil,
-	// they need nothing.
+	// checkPlugin returns an error if the box lacks the plugin that the set's commands need. It is
+	// nil if they need none.
 	checkPlugin func(ctx context.Context) error
 
-	// The state that the sets of the session share.
+	// state is shared with the other sets of the session.
 	state atomic.Pointer[sessionState]
 }
 
-// A sessionState is what all tools of a session share. If one tool leaves a command unfinished, the
-// others know of it.
+// A sessionState is the state that all sets of a session share. If a tool of one set leaves a
+// command unfinished, the tools of the others know of it.
 type sessionState struct {
 	log log
 
-	// executing is held by the call that executes a command, so that the next call does not drop
-	// the end of the command before it.
+	// executing is locked by the call that executes a command. So no other call can drop the end
+	// of that command.
 	executing sync.Mutex
 
-	// unfinished says that the last reply was about a command that had not ended. What the command
-	// has printed since, and how it ended, is still to be reported.
+	// unfinished says that the command of the last reply had not ended. What the command has
+	// printed since, and how it has ended, is still to be reported.
 	unfinished atomic.Bool
 
-	// dir is the shell's directory after its last command; nil if unknown.
+	// told says that the last reply told that the command may be waiting, or still working.
+	told atomic.Bool
+
+	// dir is the shell's directory after its last command, and nil if unknown.
 	dir atomic.Pointer[string]
 
-	// prefix is the prefix of the names of Shell's tools; nil if no set has these tools.
+	// prefix is the prefix of the names of Shell's tools, and nil if no set has these tools.
 	prefix atomic.Pointer[string]
 }
 
@@ -49,14 +52,14 @@ func newShell(s sandbox.Session, c Config) *shell {
 	return sh
 }
 
-// A sharedShell is a shell of a set, and the prefix of the set's tools.
+// A sharedShell is a shell of a set with the prefix of the set's tools.
 type sharedShell struct {
 	*shell
 	prefix string
 }
 
-// share makes the set's shells of the same session share its state, and sets the prefix of their
-// tools.
+// share makes the set's shells of the same session share one state, and records the prefix of
+// Shell's tools there.
 func (s *Set) share() {
 	for i, sh := range s.shells {
 		state := sh.state.Load()
@@ -79,13 +82,13 @@ func (s *Set) share() {
 	}
 }
 
-// sameSession reports whether two sessions are the same. Those whose types cannot be compared are
-// not.
+// sameSession reports whether two sessions are the same. Sessions of a type that Go cannot compare
+// never are.
 func sameSession(a, b sandbox.Session) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// toolName returns the name of a tool of the session's Shell.
+// toolName returns the name, in backquotes, of a tool of the session's Shell.
 func (s *sessionState) toolName(tool string) string {
 	if prefix := s.prefix.Load(); prefix != nil {
 		tool = *prefix + tool

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/nearest"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -18,31 +19,32 @@ import (
 type Tool struct {
 	Name        string
 	Description string             // for the model
-	Schema      *jsonschema.Schema // of the arguments, an object; it is shared, so do not change it
-	ReadOnly    bool               // whether it changes nothing in the box
+	Schema      *jsonschema.Schema // of the arguments object; it is shared, so do not change it
+	ReadOnly    bool               // whether a call changes nothing in the box
 
-	prefix string // of the name
+	prefix string  // of the name
+	outlet *outlet // nil if its box has no Egress
 	call   func(ctx context.Context, args json.RawMessage) (*Reply, error)
 }
 
 // A Reply is what a model gets for a call.
 type Reply struct {
-	Text   string
-	Images []Image
-	// Failed says that the tool could not do what it was called for, and Text says why: wrong
-	// arguments, a file that does not exist. A command that ran has not failed, whatever its exit
-	// status.
+	Text   string  // for the model
+	Images []Image // for a model that sees images; nil if there are none
+	// Failed says that the tool could not do what the model wanted, and Text says why: the
+	// arguments are wrong, or a file does not exist. If a command ran, Failed is false whatever its
+	// exit status.
 	Failed bool
 }
 
 // An Image is a picture beside a Reply's text.
 type Image struct {
-	MIME string // "image/png"
-	Data []byte
+	MIME string // such as "image/png"
+	Data []byte // the image as it is in a file
 }
 
-// A Set is a list of tools. Box, Shell, Func and so on make one. New combines several. All
-// its methods may be called from several goroutines.
+// A Set is a list of tools. Box, Shell, Func and so on return one, and New combines several. All
+// methods of a Set may be called from several goroutines.
 type Set struct {
 	tools   []Tool
 	shells  []sharedShell
@@ -50,13 +52,13 @@ type Set struct {
 	err     error
 }
 
-// New combines sets into one, in their order. Its Close closes them all. Sets of the same session,
-// such as Shell and Skills of a box, share what they know of its commands from then on: if a tool
+// New combines sets into one, in their order. Its Close closes them all. From then on, sets of the
+// same session, such as Shell and Skills of a box, share what they know of its commands. If a tool
 // of one set leaves a command unfinished, the next call of any set reports it, and the tools of
 // Shell can wait for it and read its output.
 //
-// New returns an error if a set is nil or was made with a mistake, such as a Config that is not
-// valid, or if two tools have the same name: give one of the sets a Prefix then.
+// New returns an error if a set is nil, or was made with a mistake such as an invalid Config. It
+// also returns one if two tools have the same name. Then give one of the sets a Prefix.
 func New(sets ...*Set) (*Set, error) {
 	all := &Set{}
 	if err := all.add(sets...); err != nil {
@@ -68,7 +70,7 @@ func New(sets ...*Set) (*Set, error) {
 func (s *Set) add(sets ...*Set) error {
 	for i, more := range sets {
 		if more == nil {
-			return fmt.Errorf("New: set %d of %d is nil", i+1, len(sets))
+			return fmt.Errorf("New: set %d of %d is nil: leave it out", i+1, len(sets))
 		}
 		if more.err != nil {
 			return more.err
@@ -83,27 +85,34 @@ func (s *Set) add(sets ...*Set) error {
 		s.shells = append(s.shells, more.shells...)
 	}
 	s.share()
+	s.shareOutlets()
 	return nil
 }
 
-// Box returns the tools of a box's main session, files and jobs: those of Shell, Files and Jobs.
+// Box returns the tools of a box's main session, files and jobs. They are those of Shell, Files and
+// Jobs, and, if Config.Skills is set, those of Skills with the prefix "skill_".
 func Box(box sandbox.Sandbox, c Config) *Set {
 	if isNil(box) {
-		return broken(errors.New("Box: the box is nil"))
+		return broken(errors.New("Box: the box is nil: check the error of the call that made it"))
 	}
 	set := &Set{}
 	set.err = set.add(Shell(box, c), Files(box.Files(), c), Jobs(box, c))
+	if set.err == nil && c.Skills {
+		set.err = set.add(Skills(box, c).Prefix(skillPrefix))
+	}
 	return set
 }
 
+// skillPrefix is before the names of the skills in a Box. Files has a tool "edit", too.
+const skillPrefix = "skill_"
+
 // Prefix returns a copy of the set with prefix before each tool's name, such as "build_" for a
-// second shell. Names of the set's tools in backquotes, in descriptions and in errors, get the
-// prefix too. The two sets share what is behind the tools, so close only one of them. If a name
-// with its prefix is longer than 64 characters, or has others than letters, digits, "_" and "-",
-// New returns an error.
+// second shell. If a description or an error names a tool of the set in backquotes, that name gets
+// the prefix too. The copy shares what the set has opened, so close only one of them. If a name
+// with its prefix is not 1 to 64 letters, digits, "_" and "-", New returns an error.
 func (s *Set) Prefix(prefix string) *Set {
 	if s == nil {
-		return broken(errors.New("Prefix: the set is nil"))
+		return broken(errors.New("Prefix: the set is nil: give one of this package"))
 	}
 	renamed := &Set{tools: slices.Clone(s.tools), shells: slices.Clone(s.shells),
 		closers: s.closers, err: s.err}
@@ -131,22 +140,31 @@ func (s *Set) Prefix(prefix string) *Set {
 // quotedName matches the name of a tool in a description.
 var quotedName = regexp.MustCompile("`[A-Za-z0-9_-]+`")
 
-// Closing returns a set without tools, whose Close calls f. New combines it with the tools of a
-// box, so that closing the set closes the box.
+// Closing returns a set that has no tools and whose Close calls f. If New combines it with the
+// tools of a box, closing the set can close the box:
 //
 //	tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
 func Closing(f func() error) *Set {
 	if f == nil {
-		return broken(errors.New("Closing: the function is nil"))
+		return broken(errors.New("Closing: the function is nil: give the Close of a box"))
 	}
 	return &Set{closers: []func() error{once("the function of Closing", f)}}
 }
 
-// Tools returns the tools, in the order of the sets.
-func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
+// Tools returns the tools, in the order of the sets. If Config.Egress is set, the descriptions say
+// what may be reached at this moment.
+func (s *Set) Tools() []Tool {
+	all := slices.Clone(s.tools)
+	for i := range all {
+		if o := all[i].outlet; o != nil && o.describes {
+			all[i].Description += o.describe()
+		}
+	}
+	return all
+}
 
-// Call calls a tool as Do does, and returns the text of the Reply. It is for callers who show no
-// images.
+// Call calls a tool, as Do does, and returns the text of the Reply. It is for programs that show a
+// model no images.
 func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	r, err := s.Do(ctx, name, args)
 	if err != nil {
@@ -155,23 +173,41 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (stri
 	return r.Text, nil
 }
 
-// Do calls a tool for a model. args is a JSON object; if it is empty, it counts as {}. What the
-// model can correct is a Reply with Failed set. What it cannot correct is an error:
-// sandbox.ErrClosed, sandbox.ErrLost, ctx's error, a *PanicError, or the plugin that the box lacks
-// (agentskills.ErrNotInstalled, jupyter.ErrNotInstalled, browser.ErrMissing).
+// noOutput is the text of a reply that would be empty.
+const noOutput = "[no output]\n"
+
+// Do calls a tool for a model. args is a JSON object. If args is empty, it counts as {}. A Reply
+// without text and images gets the text "[no output]", because some models' APIs refuse an empty
+// result.
+//
+// A mistake that the model can correct is a Reply with Failed set. An error is what it cannot
+// correct: sandbox.ErrClosed, sandbox.ErrLost, ctx's error, a *PanicError, or, if the box lacks the
+// tool's plugin, agentskills.ErrNotInstalled, jupyter.ErrNotInstalled or browser.ErrMissing.
 func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply, error) {
 	if s.err != nil {
 		return nil, fmt.Errorf("tools: %w", s.err)
 	}
 	t, ok := s.tool(name)
 	if !ok {
-		return failed(fmt.Errorf("there is no tool %q; there are %s", name,
-			strings.Join(s.names(), ", "))), nil
+		return failed(s.errNoTool(name)), nil
 	}
 	r, err := t.do(ctx, args)
+	if r, err = t.answer(ctx, r, err); err == nil && t.outlet != nil {
+		r, err = t.outlet.tell(r)
+	}
+	return r, err
+}
+
+// answer returns what the model gets for what the tool has returned, but for what was refused.
+func (t *Tool) answer(ctx context.Context, r *Reply, err error) (*Reply, error) {
+	name := t.Name
 	var panicked *PanicError
 	var program programError
 	switch {
+	case err == nil && r.Text == "" && len(r.Images) == 0:
+		silent := *r
+		silent.Text = noOutput
+		return &silent, nil
 	case err == nil:
 		return r, nil
 	case errors.As(err, &panicked), errors.As(err, &program):
@@ -184,16 +220,15 @@ func (s *Set) Do(ctx context.Context, name string, args json.RawMessage) (*Reply
 	return failed(err), nil
 }
 
-// A programError is an error that no model can correct: the program has to be changed.
+// A programError is an error that no model can correct. The program has to be changed.
 type programError struct{ error }
 
 // Unwrap returns the error itself.
 func (e programError) Unwrap() error { return e.error }
 
-// Close closes what the tools have opened in the box, in the order of the sets, and calls the
-// functions of Closing. It does not close the box otherwise. Close may be called again; it then
-// does nothing and returns the same error. What several sets share, by New or Prefix, is closed
-// once.
+// Close closes what the tools have opened in the box, and calls the functions of Closing, in the
+// order of the sets. It closes the box only if such a function does. Further calls do nothing and
+// return the same error. What several sets share, by New or Prefix, is closed once.
 func (s *Set) Close() error {
 	var errs []error
 	for _, c := range s.closers {
@@ -208,6 +243,16 @@ func (s *Set) tool(name string) (Tool, bool) {
 		return Tool{}, false
 	}
 	return s.tools[i], true
+}
+
+// errNoTool returns the error for a tool that does not exist.
+func (s *Set) errNoTool(name string) error {
+	names := s.names()
+	if near := nearest.Of(name, names); near != "" {
+		return fmt.Errorf("there is no tool %q: did you mean %q?", abbreviate(name), near)
+	}
+	return fmt.Errorf("there is no tool %q: use one of %s", abbreviate(name),
+		strings.Join(names, ", "))
 }
 
 func (s *Set) names() []string {

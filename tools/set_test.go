@@ -44,7 +44,7 @@ func TestFunc(t *testing.T) {
 		[]string{"a", "b"}))
 	require.Equal(t, "error: no such word\n", refused(t, set, "lookup", "word", "xyzzy"))
 	require.Equal(t, "go 3 []", call(t, set, `{"word": "go", "limit": 3.0, "in": null}`),
-		"3.0 is an integer, and null what is left out")
+		"3.0 is an integer, and null leaves an argument out")
 }
 
 func call(t *testing.T, s *Set, raw string) string {
@@ -63,29 +63,32 @@ func TestWrongArguments(t *testing.T) {
 		"the most answers\n- in (array): the books\n"
 	for _, c := range []struct{ args, says string }{
 		{``, "error: wrong arguments for lookup:\n- the argument \"word\" is missing" + takes},
-		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\"\n- there is no argument " +
-			"\"limits\"\n- the argument \"word\" is missing" + takes},
-		{`{"word": 3, "limit": "x"}`, "- the argument \"limit\" has to be integer, not \"x\"\n- " +
-			"the argument \"word\" has to be string, not 3" + takes},
-		{`{"word": "a", "limit": 2.5}`, `the argument "limit" has to be integer, not 2.5`},
-		{`{"word": "a", "limit": 1e300}`, `the argument "limit" has to be integer, not 1e300`},
-		{`{"word": null}`, `the argument "word" has to be string, not null`},
-		{`{"word": "a", "in": ["b", 3]}`, `the argument "in" has to be array, not ["b", 3]`},
-		{`{"word": "a", "limit": "2.5"}`, `the argument "limit" has to be integer, not "2.5"`},
-		{`{"word": "a", "limit": "null"}`, `the argument "limit" has to be integer, not "null"`},
-		{`{"word": "a", "in": "[]"}`, `the argument "in" has to be array, not "[]"`},
-		{`["word"]`, "they have to be one JSON object, not [\"word\"]\n"},
-		{`{"word": "a"`, "they have to be one JSON object: unexpected end of JSON input\n"},
-		{`"word"`, "they have to be one JSON object, not \"word\"\n"},
+		{`{"Word": "a", "limits": 3}`, "- there is no argument \"Word\": did you mean " +
+			"\"word\"?\n- there is no argument \"limits\": did you mean \"limit\"?\n- the " +
+			"argument \"word\" is missing" + takes},
+		{`{"word": 3, "limit": "x"}`, "- the argument \"limit\" has to be an integer, not " +
+			"\"x\"\n- the argument \"word\" has to be a string, not 3" + takes},
+		{`{"word": "a", "limit": 2.5}`, `the argument "limit" has to be an integer, not 2.5`},
+		{`{"word": "a", "limit": 1e300}`, `the argument "limit" has to be an integer, not 1e300`},
+		{`{"word": null}`, `the argument "word" has to be a string, not null`},
+		{`{"word": "a", "in": ["b", 3]}`, `the argument "in" has to be an array, not ["b", 3]`},
+		{`{"word": "a", "limit": "2.5"}`, `the argument "limit" has to be an integer, not "2.5"`},
+		{`{"word": "a", "limit": "null"}`, `the argument "limit" has to be an integer, not "null"`},
+		{`{"word": "a", "in": "[]"}`, `the argument "in" has to be an array, not "[]"`},
+		{`["word"]`, "the arguments have to be one JSON object, not [\"word\"]\n"},
+		{`{"word": "a"`, "the arguments have to be one JSON object: unexpected end of JSON input\n"},
+		{`"word"`, "the arguments have to be one JSON object, not \"word\"\n"},
 	} {
 		got := call(t, set, c.args)
 		require.Contains(t, got, c.says, c.args)
 	}
-	require.Equal(t, "error: there is no tool \"look_up\"; there are lookup, nothing\n",
+	require.Equal(t, "error: there is no tool \"look_up\": did you mean \"lookup\"?\n",
 		refused(t, set, "look_up"))
+	require.Equal(t, "error: there is no tool \"execute\": use one of lookup, nothing\n",
+		refused(t, set, "execute"))
 	require.Contains(t, refused(t, set, "nothing", "a", 1),
 		"- there is no argument \"a\"\nIt takes no arguments.")
-	require.Empty(t, text(t, set, "nothing"))
+	require.Equal(t, noOutput, text(t, set, "nothing"))
 
 	type small struct {
 		N    int8    `json:"n"`
@@ -97,11 +100,12 @@ func TestWrongArguments(t *testing.T) {
 		return fmt.Sprint(s), nil
 	}))
 	require.Equal(t, "{5 true 0.5 7}", text(t, set, "small", "n", "5", "yes", "true", "far", "0.5",
-		"name", "7"), "in quotes, as some models have them")
+		"name", "7"), "some models quote numbers and booleans")
+	require.Equal(t, "{5 false 0 }", text(t, set, "small", "n", " 5 ", "yes", "False"))
 	require.Contains(t, refused(t, set, "small", "n", 5, "yes", "yes"),
-		`the argument "yes" has to be boolean, not "yes"`)
+		`the argument "yes" has to be a boolean, not "yes"`)
 	got := refused(t, set, "small", "n", 300)
-	require.Contains(t, got, `the argument "n" `)
+	require.Contains(t, got, `the argument "n" has to be an integer from -128 to 127, not 300`)
 	require.NotContains(t, got, "int8")
 }
 
@@ -124,7 +128,7 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "have to be a struct")
 }
 
-// A prefix is of the name, and of the name in descriptions and errors.
+// TestPrefix shows that the names of tools get a prefix in descriptions and errors too.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -136,7 +140,7 @@ func TestPrefix(t *testing.T) {
 				"`the-my_interrupt`)")
 		}
 	}
-	require.Equal(t, "error: no command is unfinished: `the-my_run` runs one\n",
+	require.Equal(t, "error: no command is unfinished: use `the-my_run` to run one\n",
 		refused(t, set, "the-my_wait"))
 	require.Contains(t, refused(t, set, "the-my_run"), "wrong arguments for the-my_run:")
 	require.Contains(t, text(t, set, "the-my_run", "command", "seq 10000"),
@@ -145,7 +149,7 @@ func TestPrefix(t *testing.T) {
 	require.Contains(t, refused(t, set, "the-my_run", "command", "true"),
 		"use `the-my_wait`, `the-my_answer` or `the-my_interrupt` first")
 	require.Contains(t, refused(t, set, "my_edit", "path", "f", "old", "", "new", "x"),
-		"`my_write` writes a new file")
+		"use `my_write` to write a new file")
 	text(t, set, "the-my_answer")
 
 	own := Func("lookup", "Use `lookup` of \"lookup\", and `other`.", lookup).Prefix("x_")
@@ -156,7 +160,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// Descriptions are one paragraph each, and name tools that there are.
+// TestDescriptions shows that each description is one paragraph, and names only tools of its set.
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -171,7 +175,7 @@ func TestDescriptions(t *testing.T) {
 			for _, quoted := range quotedName.FindAllString(tool.Description, -1) {
 				require.Contains(t, names, strings.Trim(quoted, "`"), tool.Description)
 			}
-			for _, name := range names { // a name that is no word stands in quotes
+			for _, name := range names { // a name that is no English word is in backquotes
 				if strings.Contains(name, "_") {
 					require.Equal(t, strings.Count(tool.Description, name),
 						strings.Count(tool.Description, "`"+name+"`"), tool.Description)
@@ -181,7 +185,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// What a model cannot mend is an error.
+// TestErrors shows which errors of a tool are errors of the call: those that no model can correct.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{sandbox.ErrClosed,
@@ -201,7 +205,7 @@ func TestErrors(t *testing.T) {
 	_, err := set.Call(ctx, "f", nil)
 	require.EqualError(t, err, "call f: context canceled: enough")
 	require.Equal(t, "error: context canceled\n", refused(t, set, "f"),
-		"of a context that is not the call's")
+		"the canceled context is not the call's")
 }
 
 func TestConcurrentCalls(t *testing.T) {

@@ -4,16 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Shell returns the tools of a session, such as a box's main one: run, answer, wait, interrupt,
-// look and output. Others may use the session too. The tool output does not have what their
-// commands print.
+// Shell returns the tools of a session, such as a box's main session:
+//
+//	run(command, seconds?)
+//	answer(text?, key?)
+//	wait(seconds?)
+//	interrupt()
+//	look()
+//	output(offset)
+//
+// Your program may use the session too. What your program's own commands print is not in the log
+// that the tool output reads.
 func Shell(s sandbox.Session, c Config) *Set {
 	c, err := c.check("Shell: the session", s)
 	if err != nil {
@@ -32,30 +40,32 @@ func Shell(s sandbox.Session, c Config) *Set {
 		readOnly(must(newTool("output", outputText, sh.output, atLeast(0, "offset")))),
 	}}
 	set.share()
-	return set
+	return set.withEgress(c, "run")
 }
 
-// The descriptions of the tools. A model reads them with every request, so they are short. Names of
-// other tools are in backquotes, so that Prefix can change them.
+// The descriptions of the tools are short, because a model reads them with every request. They name
+// other tools in backquotes, so that Prefix can change the names.
 const (
-	runText = "Runs a command in a shell that stays: directory, variables and activated " +
+	runText = "Runs a command in a shell that stays: the directory, variables and activated " +
 		"environments are still there at the next call. The command may have several lines. " +
-		"The reply is what it prints (stdout and stderr), then notes in brackets: the exit " +
-		"status unless it is 0, or that the command waits for input (use `answer`), or that it " +
-		"is still running (use `wait`, `answer` or `interrupt`). Only one command runs at a " +
-		"time. Long output is shortened in the middle; `output` reads the rest."
+		"The reply is what the command prints (stdout and stderr), followed by notes in " +
+		"brackets: the exit status if it is not 0, that the command waits for input (use " +
+		"`answer`), that it may be waiting for input or still working (use `wait`, or `answer` " +
+		"if it has asked something), or that it is still running (use `wait`, `answer` or " +
+		"`interrupt`). Only one command runs at a time. If the output is long, its middle is " +
+		"left out: use `output` to read it."
 	answerText = "Types into the unfinished command: the answer to its question, a password, a " +
-		"line for a REPL, keys for a full-screen program. Then waits as `run` does."
+		"line for a REPL, or keys for a full-screen program. Then waits as `run` does."
 	waitText = "Waits again for the unfinished command, and shows what it has printed since " +
 		"the last call."
-	interruptText = "Ends the unfinished command, with Ctrl-C and, if that does not help, by " +
-		"killing it. The shell stays usable."
+	interruptText = "Ends the unfinished command: presses Ctrl-C and, if that does not help, " +
+		"kills it. The shell stays usable."
 	lookText = "Shows the terminal's screen as a person sees it. Use it for full-screen " +
 		"programs such as editors and pagers."
 	outputText = "Reads what the commands of this shell have printed since the shell began, " +
-		"from an offset in bytes. The notes in shortened output name offsets."
+		"from an offset in bytes. The notes in a shortened output give offsets."
 
-	runSeconds = "how long to wait; a command that takes longer goes on. Default: a minute, or " +
+	runSeconds = "how long to wait. A command that takes longer goes on. Default: a minute, or " +
 		"until the command has been silent for a while"
 	waitSeconds = "how long to wait. Default: a minute, or until the command has been silent " +
 		"for a while"
@@ -63,13 +73,14 @@ const (
 		"text ends in a newline"
 )
 
-// boundSeconds sets the least and the greatest value of the argument seconds.
+// boundSeconds is a change, for newTool, that sets the least and the greatest value of the argument
+// seconds.
 func boundSeconds(s *jsonschema.Schema) {
 	least, most := 0.0, float64(maxSeconds)
 	s.Properties["seconds"].Minimum, s.Properties["seconds"].Maximum = &least, &most
 }
 
-// oneOf returns a change that sets the values that an argument can have.
+// oneOf returns a change, for newTool, that sets the values that an argument can have.
 func oneOf(name string, values []string) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
 		for _, v := range values {
@@ -78,29 +89,15 @@ func oneOf(name string, values []string) func(*jsonschema.Schema) {
 	}
 }
 
-// waitOptions returns the options of a call that waits. If the model says for how many seconds, the
-// call waits that long, even if the command is silent.
-func (s *shell) waitOptions(ctx context.Context, seconds float64) []sandbox.ExecOption {
-	opts := []sandbox.ExecOption{sandbox.MaxOutput(s.config.MaxLog),
-		sandbox.Yield(s.config.waitFor(seconds))}
-	if seconds <= 0 {
-		opts = append(opts, sandbox.Idle(max(s.config.MaxSilence, 0)))
-	}
-	if w := outputOf(ctx); w != nil {
-		opts = append(opts, sandbox.Tee(w))
-	}
-	return opts
-}
-
 type runArgs struct {
-	Command string  `json:"command" jsonschema:"what to type at the shell's prompt"`
+	Command string  `json:"command" jsonschema:"the command, as at the shell's prompt"`
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// Notes around the rest of the command before the one of the call.
+// The notes around the rest of the last command's output, before the output of the call's command.
 const (
-	restNote = "[the command before has ended; this is the rest of it]\n"
-	nextNote = "[this is the command that you run now]\n"
+	restNote = "[the last command has ended; this is the rest of its output]\n"
+	nextNote = "[this is the output of the new command]\n"
 )
 
 func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
@@ -118,8 +115,8 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 		case r.Output == "":
 			return nil, state.errUnfinished()
 		default:
-			return nil, fmt.Errorf("%w. Meanwhile it has printed:\n%s", state.errUnfinished(),
-				text)
+			return nil, fmt.Errorf("%w. Since the last call it has printed:\n%s",
+				state.errUnfinished(), text)
 		}
 	}
 	if s.checkPlugin != nil {
@@ -127,12 +124,15 @@ func (s *shell) run(ctx context.Context, a runArgs) (*Reply, error) {
 			return s.reply(ctx, before, nil, err)
 		}
 	}
-	r, err := s.session.Execute(ctx, a.Command, s.waitOptions(ctx, a.Seconds)...)
+	r, err := s.await(ctx, a.Seconds, true,
+		func(opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+			return s.session.Execute(ctx, a.Command, opts...)
+		})
 	return s.reply(ctx, before, r, err)
 }
 
-// pollUnfinished returns what the command that the last reply left unfinished has printed since,
-// and its state, without waiting for it. It returns nil if there is no such command. An Execute
+// pollUnfinished returns what the unfinished command has printed since the last reply, and its
+// state. It does not wait. It returns nil if the last reply left no command unfinished. Execute
 // would drop that output.
 func (s *shell) pollUnfinished(ctx context.Context) *sandbox.Result {
 	if !s.state.Load().unfinished.Load() {
@@ -143,7 +143,7 @@ func (s *shell) pollUnfinished(ctx context.Context) *sandbox.Result {
 }
 
 type answerArgs struct {
-	Text string `json:"text,omitempty" jsonschema:"what to type, exactly"`
+	Text string `json:"text,omitempty" jsonschema:"the text to type, as it is"`
 	Key  string `json:"key,omitempty"`
 }
 
@@ -156,30 +156,6 @@ func (s *shell) answer(ctx context.Context, a answerArgs) (*Reply, error) {
 	}
 	return s.reply(ctx, "", r, err)
 }
-
-type waitArgs struct {
-	Seconds float64 `json:"seconds,omitempty"`
-}
-
-func (s *shell) wait(ctx context.Context, a waitArgs) (*Reply, error) {
-	r, err := s.session.Wait(ctx, s.waitOptions(ctx, a.Seconds)...)
-	if err != nil && ctx.Err() != nil && r != nil {
-		// Unlike Execute and Input, Wait leaves the command alone when ctx ends. For the caller of
-		// Set.Do all three are the same: what the model waits for.
-		s.state.Load().log.add(r)
-		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), interruptLimit)
-		defer done()
-		if r, _ := s.session.Interrupt(stopping, sandbox.MaxOutput(s.config.MaxLog)); r != nil {
-			s.state.Load().log.add(r)
-		}
-		return nil, err
-	}
-	return s.reply(ctx, "", r, err)
-}
-
-// interruptLimit bounds an interruption. Interrupt kills a command that does not obey within
-// seconds.
-const interruptLimit = 30 * time.Second
 
 type noArgs struct{}
 
@@ -196,6 +172,16 @@ func (s *shell) look(ctx context.Context, _ noArgs) (*Reply, error) {
 	return &Reply{Text: shorten(s.config.MaxReply, screenText(screen))}, nil
 }
 
+// isDrawn reports whether a program has moved the cursor up from what it has drawn, as dialog does,
+// which does not use the alternate screen. Its output says neither what stands where nor, after a
+// key, what is chosen.
+func isDrawn(screen *sandbox.Screen) bool {
+	below := screen.Lines[min(screen.Row+1, len(screen.Lines)):]
+	return slices.ContainsFunc(below, func(line string) bool {
+		return strings.TrimSpace(line) != ""
+	})
+}
+
 // screenText returns a screen as text, without the empty lines at its end.
 func screenText(screen *sandbox.Screen) string {
 	text := strings.TrimRight(strings.Join(screen.Lines, "\n"), "\n")
@@ -207,23 +193,23 @@ func screenText(screen *sandbox.Screen) string {
 }
 
 type outputArgs struct {
-	Offset int64 `json:"offset" jsonschema:"the first byte to read"`
+	Offset int64 `json:"offset" jsonschema:"where to begin, in bytes"`
 }
 
 func (s *shell) output(_ context.Context, a outputArgs) (*Reply, error) {
 	text, from, size := s.state.Load().log.read(a.Offset, s.config.MaxReply-noteRoom)
 	if a.Offset > size {
-		return nil, fmt.Errorf("the offset %d is beyond the end: %d bytes were printed", a.Offset,
+		return nil, fmt.Errorf("the offset %d is beyond the end: give an offset up to %d", a.Offset,
 			size)
 	}
 	return &Reply{Text: pageText(text, a.Offset, from, size)}, nil
 }
 
-// reply returns what a model gets for a Result, or for an error with or without one. Its text
-// begins with before.
+// reply returns what a model gets for a Result, for an error, or for an error with a Result. The
+// text begins with before.
 func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result,
 	err error) (*Reply, error) {
-	if r == nil && before != "" { // no later reply will report it
+	if r == nil && before != "" { // no later reply reports before
 		return nil, fmt.Errorf("%w\n%s", s.explain(err), before)
 	}
 	if r == nil {
@@ -231,6 +217,7 @@ func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result,
 	}
 	state := s.state.Load()
 	state.unfinished.Store(r.State != sandbox.Exited)
+	state.told.Store(r.MayGoOn)
 	if r.State == sandbox.Exited && r.Cwd != "" {
 		state.dir.Store(&r.Cwd)
 	}
@@ -239,15 +226,16 @@ func (s *shell) reply(ctx context.Context, before string, r *sandbox.Result,
 		return nil, err
 	}
 	screen := ""
-	if r.FullScreen {
-		if shown, err := s.session.Screen(ctx); err == nil {
+	keys := r.State == sandbox.Waiting && r.Awaits == sandbox.Keys
+	if r.FullScreen || keys {
+		if shown, err := s.session.Screen(ctx); err == nil && (r.FullScreen || isDrawn(shown)) {
 			screen = screenText(shown)
 		}
 	}
 	return &Reply{Text: before + s.logText(r, s.config.MaxReply-len(before), screen)}, nil
 }
 
-// logText adds a Result to the log, and returns it as text of at most most bytes.
+// logText adds a Result to the log, and returns its text, which has at most most bytes.
 func (s *shell) logText(r *sandbox.Result, most int, screen string) string {
 	state := s.state.Load()
 	reader := ""
@@ -257,19 +245,20 @@ func (s *shell) logText(r *sandbox.Result, most int, screen string) string {
 	return resultText(r, state.log.add(r), reader, most, screen)
 }
 
-// explain returns an error that says what the model can do about err.
+// explain returns an error that says what the model can do if a command is unfinished, or if none
+// is. It returns all other errors as they are.
 func (s *shell) explain(err error) error {
 	state := s.state.Load()
 	switch {
 	case errors.Is(err, sandbox.ErrBusy):
 		return state.errUnfinished()
 	case errors.Is(err, sandbox.ErrIdle):
-		return fmt.Errorf("no command is unfinished: %s runs one", state.toolName("run"))
+		return fmt.Errorf("no command is unfinished: use %s to run one", state.toolName("run"))
 	}
 	return err
 }
 
-// errUnfinished returns the error for a command while another one is unfinished.
+// errUnfinished returns the error for a command that was not run because another is unfinished.
 func (s *sessionState) errUnfinished() error {
 	return fmt.Errorf("the last command is unfinished, so this one was not run: use %s, %s or %s "+
 		"first", s.toolName("wait"), s.toolName("answer"), s.toolName("interrupt"))

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,16 +35,19 @@ func TestShell(t *testing.T) {
 	require.Contains(t, text(t, set, "run", "command", "cat"), "[waiting for a line of input]")
 	require.Equal(t, "abc\nabc\n[waiting for a line of input]\n",
 		text(t, set, "answer", "text", "abc"))
-	require.Empty(t, text(t, set, "answer", "key", "ctrl-d"))
+	require.Equal(t, noOutput, text(t, set, "answer", "key", "ctrl-d"))
+	require.Equal(t, noOutput, text(t, set, "run", "command", "cd /"))
 	require.Contains(t, refused(t, set, "answer", "key", "return"),
 		"the argument \"key\" has to be one of backspace, ctrl-a")
 	for _, name := range []string{"answer", "wait", "interrupt"} {
-		require.Equal(t, "error: no command is unfinished: `run` runs one\n", refused(t, set, name))
+		require.Equal(t, "error: no command is unfinished: use `run` to run one\n",
+			refused(t, set, name))
 	}
 }
 
-// A text that ends in a newline has its Enter: a second one would answer the next question.
-func TestAnswerEndsOnce(t *testing.T) {
+// TestAnswerOnce shows that a text that ends in a newline gets no further Enter, which would answer
+// the next question.
+func TestAnswerOnce(t *testing.T) {
 	t.Parallel()
 	set := combined(t, Shell(local(t), patient))
 	for _, c := range []struct {
@@ -65,7 +69,8 @@ func TestAnswerEndsOnce(t *testing.T) {
 		require.Contains(t, text(t, set, "answer", "text", "n"), "<n>\n", c.args)
 	}
 	text(t, set, "run", "command", `read -p "keep? " a; read b; echo "<$b>"`)
-	require.Contains(t, text(t, set, "answer", "text", "y\n", "key", "enter"), "<>\n", "asked for")
+	require.Contains(t, text(t, set, "answer", "text", "y\n", "key", "enter"), "<>\n",
+		"the model has given the key")
 	text(t, set, "run", "command", `read a; read b; echo "<$a $b>"; read c`)
 	require.Contains(t, text(t, set, "answer", "text", "1\r\n2"), "<1 2>\n[waiting")
 	text(t, set, "answer")
@@ -73,14 +78,14 @@ func TestAnswerEndsOnce(t *testing.T) {
 
 func TestNeverStuck(t *testing.T) {
 	t.Parallel()
-	// A busy machine may take longer than these to start a program: what is shown comes with the
-	// first reply or a later one.
+	// A busy machine may take longer than these times to start a program. Then the output comes
+	// with a later reply.
 	for name, o := range map[string]struct {
 		config  Config
 		command string
 	}{
 		"MaxSilence": {Config{MaxSilence: 100 * time.Millisecond}, "echo begun; sleep 1000"},
-		// which is never silent
+		// The command is never silent.
 		"MaxWait": {Config{MaxWait: 300 * time.Millisecond},
 			"while :; do echo begun; sleep 0.05; done"},
 	} {
@@ -95,7 +100,7 @@ func TestNeverStuck(t *testing.T) {
 			require.Contains(t, text(t, set, "wait", "seconds", 0.05), "[still running after ")
 			require.Contains(t, text(t, set, "interrupt"), "[exit status 130]")
 			require.Equal(t, "back\n", text(t, set, "run", "command", "sleep 0.5; echo back",
-				"seconds", 600), "what a model asks for is more than silence")
+				"seconds", 600), "MaxSilence does not apply if the model gives seconds")
 		})
 	}
 }
@@ -113,7 +118,7 @@ func TestScreen(t *testing.T) {
 	require.NotContains(t, text(t, set, "answer", "text", "q", "key", "none"), "[exit")
 }
 
-// Everything that commands print can be read, in pieces.
+// TestOutput shows that a model can read all that commands print, in pieces.
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	set := combined(t, Shell(local(t), brief))
@@ -143,10 +148,11 @@ func TestOutput(t *testing.T) {
 	}
 	require.True(t, want == whole, "%d bytes, not %d", len(whole), len(want))
 	require.Contains(t, refused(t, set, "output", "offset", int64(len(want)+1)), "beyond the")
-	require.Contains(t, refused(t, set, "output", "offset", -1), `has to be integer from 0, not -1`)
+	require.Contains(t, refused(t, set, "output", "offset", -1), `has to be an integer of at least 0, not -1`)
 }
 
-// What comes of a command after its reply is told with the next, whatever that is.
+// TestLate shows that the next reply reports what a command has printed after its own reply,
+// whatever tool is called next.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -158,14 +164,14 @@ func TestLate(t *testing.T) {
 			return err == nil
 		}, time.Minute, 5*time.Millisecond, file)
 	}
-	leave := func() { // a command that goes on, and ends while no call waits for it
+	leave := func() { // runs a command that ends while no call waits for it
 		require.Contains(t, text(t, set, "run", "command",
 			"until [ -e go ]; do sleep 0.02; done; echo late; rm go; touch gone; (exit 3)",
 			"seconds", 0.05), "[still running after ")
 		require.NoError(t, box.Files().WriteFile(t.Context(), "go", nil, 0o600))
 		appears("gone")
 		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
-		for { // the shell is at its prompt
+		for { // until the shell is at its prompt
 			if errors.Is(box.Type(t.Context(), ""), sandbox.ErrIdle) {
 				return
 			}
@@ -173,15 +179,16 @@ func TestLate(t *testing.T) {
 		}
 	}
 	leave()
-	require.Equal(t, "[the command before has ended; this is the rest of it]\nlate\n[exit status "+
-		"3]\n[this is the command that you run now]\nnext\n",
+	require.Equal(t, "[the last command has ended; this is the rest of its output]\nlate\n[exit "+
+		"status 3]\n[this is the output of the new command]\nnext\n",
 		text(t, set, "run", "command", "echo next"))
 	leave()
 	require.Equal(t, "[nothing was typed: the command has ended]\nlate\n[exit status 3]\n",
 		text(t, set, "answer", "text", "y"))
 	leave()
 	require.Equal(t, "late\n[exit status 3]\n", text(t, set, "interrupt"))
-	require.Equal(t, "alone\n", text(t, set, "run", "command", "echo alone"), "once")
+	require.Equal(t, "alone\n", text(t, set, "run", "command", "echo alone"),
+		"the rest is reported once")
 	require.Contains(t, text(t, set, "output", "offset", 0), "late\nnext\nlate\nlate\nalone\n")
 
 	text(t, set, "run", "command", "until [ -e more ]; do sleep 0.02; done; echo said; touch "+
@@ -190,20 +197,20 @@ func TestLate(t *testing.T) {
 	appears("heard")
 	got := refused(t, set, "run", "command", "echo no")
 	require.Contains(t, got, "error: the last command is unfinished, so this one was not run")
-	for !strings.Contains(got, "said\n") { // its output may still be under way
+	for !strings.Contains(got, "said\n") { // the output may still be on its way
 		got += refused(t, set, "run", "command", "echo no")
 	}
 	require.Contains(t, text(t, set, "answer", "text", "y"), "<y>\n")
 }
 
-// What is no longer kept is said.
-func TestKeep(t *testing.T) {
+// TestMaxLog shows that a reply says which part of the output is no longer kept.
+func TestMaxLog(t *testing.T) {
 	t.Parallel()
 	box := local(t)
-	// Jobs keep nothing
+	// Jobs shares the log, and its MaxLog does not count.
 	set := combined(t, Jobs(box, Config{}), Shell(box,
 		Config{MaxReply: 2048, MaxLog: 10_000, MaxSilence: -1, MaxWait: 10 * time.Minute}))
-	// 100 bytes each
+	// Each line has 100 bytes.
 	got := text(t, set, "run", "command", "seq -f %099.0f 1 1000")
 	require.LessOrEqual(t, len(got), 2048)
 	require.Contains(t, got, "[… 98,200 bytes omitted …]")
@@ -218,8 +225,8 @@ func TestKeep(t *testing.T) {
 	require.Contains(t, page, "0021\n")
 }
 
-// The end of ctx interrupts the command, also when it is only waited for, and the shell stays
-// usable.
+// TestCancel shows that the end of ctx interrupts the command, even if the call is wait, and that
+// the shell stays usable.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"run", "answer", "wait"} {
@@ -264,18 +271,15 @@ func TestShellGone(t *testing.T) {
 	box := local(t)
 	set := combined(t, Shell(box, Config{}), Jobs(box, Config{}))
 	require.NoError(t, box.Close())
-	for _, name := range []string{"run", "answer", "job_start"} {
-		_, err := set.Call(t.Context(), name, map[string][]byte{"answer": nil}[name])
-		if name == "answer" {
-			require.ErrorIs(t, err, sandbox.ErrClosed)
-			continue
-		}
-		_, err = set.Call(t.Context(), name, args(t, "command", ":"))
-		require.ErrorIs(t, err, sandbox.ErrClosed)
+	for name, args := range map[string]json.RawMessage{
+		"run": args(t, "command", ":"), "answer": nil, "job_start": args(t, "command", ":"),
+	} {
+		_, err := set.Call(t.Context(), name, args)
+		require.ErrorIs(t, err, sandbox.ErrClosed, name)
 	}
 }
 
-// No text is longer than the budget, whatever there is to say, and all of it is valid.
+// FuzzResultText shows that every text is valid UTF-8 and no longer than its limit.
 func FuzzResultText(f *testing.F) {
 	f.Add("some output\nof two lines\n", 3, int64(0), 5)
 	f.Add(strings.Repeat("ü", 4000), 4000, int64(1<<40), 1)
@@ -288,7 +292,7 @@ func FuzzResultText(f *testing.F) {
 		r := &sandbox.Result{State: sandbox.Exited, ExitCode: 137, Restarted: true,
 			Cwd: "/somewhere", Unread: 1 << 30,
 			Output: output, OmittedAt: at, Omitted: max(omitted, 0)}
-		// the least that a part of a reply gets
+		// the least room that a part of a reply gets
 		const most = MinReply/2 - len(restNote) - len(nextNote)
 		got := resultText(r, 1<<40, "`"+strings.Repeat("x", 64)+"`", most,
 			strings.Repeat("a line of the screen\n", 24))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sync/atomic"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -13,9 +14,9 @@ import (
 )
 
 // Skills returns the commands of the plugin agentskills as tools: open, scroll_down, search_dir,
-// edit and so on. They run in the session. It remembers the open file, and relative paths start at
-// its directory. While a command of the session is unfinished, they cannot run, and say so. If the
-// box lacks the plugin, the error of a call is agentskills.ErrNotInstalled.
+// edit and so on. They run in the session, which remembers the open file. Relative paths start at
+// the session's directory. If a command of the session is unfinished, a skill does not run, and its
+// reply says so. If the box lacks the plugin, the error of a call is agentskills.ErrNotInstalled.
 func Skills(s sandbox.Session, c Config) *Set {
 	c, err := c.check("Skills: the session", s)
 	if err != nil {
@@ -27,7 +28,7 @@ func Skills(s sandbox.Session, c Config) *Set {
 	for _, t := range agentskills.Tools() {
 		schema := &jsonschema.Schema{}
 		if err := json.Unmarshal(t.Parameters, schema); err != nil {
-			panic(err) // the schema is embedded
+			panic(err) // the schema is part of the program
 		}
 		schema.PropertyOrder = propertyOrder(t.Parameters)
 		check, err := newChecker(t.Name, schema)
@@ -44,14 +45,21 @@ func Skills(s sandbox.Session, c Config) *Set {
 				if err != nil {
 					return nil, err
 				}
-				return sh.run(ctx, runArgs{Command: command})
+				r, err := sh.run(ctx, runArgs{Command: command})
+				if r != nil { // the usage is for people at a shell
+					r.Text = skillUsage.ReplaceAllString(r.Text, "")
+				}
+				return r, err
 			}})
 	}
-	return set
+	return set.withEgress(c)
 }
 
-// checkSkills returns a function that checks whether the session has the plugin. Without the check,
-// another program with the name of a command could run: many machines have an "open".
+// skillUsage matches what a skill prints about its command line if its arguments are wrong.
+var skillUsage = regexp.MustCompile(`(?m)^usage: .*\n\(\w+ --help tells more\)\n`)
+
+// checkSkills returns a function that returns an error if the session lacks the plugin. Without the
+// check, another program with the name of a skill could run. Many machines have a program "open".
 func checkSkills(s sandbox.Session, c Config) func(ctx context.Context) error {
 	var installed atomic.Bool
 	return func(ctx context.Context) error {
@@ -70,8 +78,8 @@ func checkSkills(s sandbox.Session, c Config) func(ctx context.Context) error {
 	}
 }
 
-// propertyOrder returns the names of a schema's properties in the order of its text. A model fills
-// them in in that order.
+// propertyOrder returns the names of a schema's properties in the order of its text. A model gives
+// arguments in that order.
 func propertyOrder(schema json.RawMessage) []string {
 	var s struct{ Properties json.RawMessage }
 	if err := json.Unmarshal(schema, &s); err != nil {
@@ -97,7 +105,7 @@ func propertyOrder(schema json.RawMessage) []string {
 			}
 		default:
 			if depth == 1 {
-				panic(fmt.Sprintf("a property is %v", token))
+				panic(fmt.Sprintf("the schema of a property is %v", token))
 			}
 		}
 	}

@@ -29,10 +29,35 @@ func TestSkills(t *testing.T) {
 		"- there is no argument \"file\"\n- the argument \"path\" is missing\nIt takes:\n- path "+
 			"(string, required): the file\n")
 	require.Contains(t, refused(t, set, "open", "path", "a.py", "line", 0),
-		`the argument "line" has to be integer from 1, not 0`)
+		`the argument "line" has to be an integer of at least 1, not 0`)
 }
 
-// Tools of one session share a command that is unfinished, whatever set it is of.
+// TestBoxSkills: the skills of a Box have a prefix, and know of the commands of its shell.
+func TestBoxSkills(t *testing.T) {
+	t.Parallel()
+	box := local(t)
+	with := brief
+	with.Skills = true
+	set := combined(t, Box(box, with))
+	_, err := set.Do(t.Context(), "skill_open", args(t, "path", "a.py"))
+	require.ErrorIs(t, err, agentskills.ErrNotInstalled)
+	require.NoError(t, box.InitPlugins(t.Context(), agentskills.Plugin()))
+	require.Len(t, set.Tools(), len(combined(t, Box(box, brief)).Tools())+len(agentskills.Tools()))
+	text(t, set, "write", "path", "a.py", "content", "x = 1\n")
+	require.Contains(t, text(t, set, "skill_open", "path", "a.py"), "x = 1")
+	require.Contains(t, refused(t, set, "skill_open", "file", "a.py"),
+		"wrong arguments for skill_open:")
+	for _, tool := range set.Tools() {
+		if tool.Name == "skill_open" {
+			require.Contains(t, tool.Description, "`skill_goto`, `skill_scroll_down`")
+		}
+	}
+	require.Contains(t, text(t, set, "run", "command", "read -r x"), "[waiting for a line")
+	require.Contains(t, refused(t, set, "skill_create", "path", "b.txt"),
+		"so this one was not run: use `wait`, `answer` or `interrupt` first")
+}
+
+// TestSkillsShareSession shows that all sets of a session know of an unfinished command.
 func TestSkillsShareSession(t *testing.T) {
 	t.Parallel()
 	box := local(t)
@@ -60,8 +85,8 @@ func TestSkillsShareSession(t *testing.T) {
 	leave("run", "echo THE RESULT; false")
 	atPrompt()
 	require.Contains(t, text(t, set, "create", "path", "a.txt", "text", "hi"),
-		"[the command before has ended; this is the rest of it]\nTHE RESULT\n[exit status "+
-			"1]\n[this is the command that you run now]\n[File: ")
+		"[the last command has ended; this is the rest of its output]\nTHE RESULT\n[exit status "+
+			"1]\n[this is the output of the new command]\n[File: ")
 	require.Contains(t, text(t, set, "output", "offset", 0), "THE RESULT\n")
 
 	leave("other_run", "echo ANOTHER; (exit 3)")

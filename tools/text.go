@@ -8,21 +8,22 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// noteRoom is how many bytes of a reply are kept free for the notes around a text.
+// noteRoom is how many bytes of a reply are reserved for the notes around a text.
 const noteRoom = 200
 
-// resultText renders a Result in at most most bytes. The Result's output begins at the offset from
-// of the log, which the tool named reader reads; if reader is "", no tool does. screen is what a
-// full-screen program shows.
+// resultText returns a Result as text of at most most bytes. from is the offset of its output in
+// the log. reader is the name of the tool that reads the log, or "" if there is none. screen is
+// what a full-screen program shows.
 func resultText(r *sandbox.Result, from int64, reader string, most int, screen string) string {
 	notes := *r
 	notes.Output, notes.Omitted, notes.OmittedAt = "", 0, 0
 	room := most - len(notes.Text()) - noteRoom
+	shown := *r
 	if screen != "" {
-		screen = shorten(min(most/2, room), screen)
+		shown.FullScreen = false // the note of Text says that the screen is not there
+		screen = screenNote(r) + shorten(min(most/2, room), screen)
 		room -= len(screen)
 	}
-	shown := *r
 	if r.Omitted > 0 || len(r.Output) > room {
 		first, second, omitted := cutResult(r, room)
 		shown.Output, shown.OmittedAt, shown.Omitted = first+second, len(first), omitted
@@ -32,6 +33,14 @@ func resultText(r *sandbox.Result, from int64, reader string, most int, screen s
 		}
 	}
 	return shown.Text() + screen
+}
+
+// screenNote returns the note before the screen of a full-screen program.
+func screenNote(r *sandbox.Result) string {
+	if r.State == sandbox.Exited {
+		return "[a full-screen program has ended, and has left this screen]\n"
+	}
+	return "[a full-screen program: this is its screen]\n"
 }
 
 // cutResult returns the head and the tail of a Result's output, together at most room bytes, and
@@ -47,7 +56,8 @@ func cutResult(r *sandbox.Result, room int) (first, second string, omitted int64
 	return first, second, int64(len(r.Output)-len(first)-len(second)) + r.Omitted
 }
 
-// shorten returns a text of at most size bytes: s, or its head and its tail with a note between.
+// shorten returns s if it has at most size bytes. Otherwise it returns the head and the tail of s
+// with a note between them, in at most size bytes.
 func shorten(size int, s string) string {
 	if len(s) <= size {
 		return s
@@ -61,8 +71,8 @@ func shorten(size int, s string) string {
 	return first + fmt.Sprintf("[… %d bytes omitted …]\n", len(s)-len(first)-len(second)) + second
 }
 
-// head returns at most the first most bytes of s. It returns whole runes, and whole lines if a line
-// ends close enough to the cut: see lineSlack.
+// head returns at most the first most bytes of s. It cuts between runes, and between lines if a
+// line ends within lineSlack of the cut.
 func head(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -78,7 +88,7 @@ func head(s string, most int) string {
 	return s
 }
 
-// tail returns at most the last most bytes of s, cut as in head.
+// tail returns at most the last most bytes of s. It cuts as head does.
 func tail(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -94,5 +104,5 @@ func tail(s string, most int) string {
 	return s
 }
 
-// lineSlack returns how many of most bytes may be left out so that a text is cut between lines.
+// lineSlack returns how many of most bytes head and tail may leave out to cut between lines.
 func lineSlack(most int) int { return min(most/8, 1<<10) }

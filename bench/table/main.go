@@ -2,8 +2,8 @@
 //
 //	go test -run '^$' -bench . ./bench | go run ./bench/table
 //
-// It passes everything else on to standard error, and fails when the benchmarks failed. A number
-// over its limit is no failure: it may come from a noisy machine.
+// It copies all input to standard error, and fails if a benchmark has failed. A number over its
+// limit is no failure, because the machine may be busy.
 package main
 
 import (
@@ -29,13 +29,13 @@ func main() {
 	}
 }
 
-// A table is what go test -bench printed.
+// A table is the output of go test -bench.
 type table struct {
 	rows    []row
 	skipped []string
 }
 
-// A row is one benchmark and its metrics, by unit.
+// A row is a benchmark with its metrics, by unit.
 type row struct {
 	name    string
 	metrics map[string]float64
@@ -43,8 +43,7 @@ type row struct {
 
 var procs = regexp.MustCompile(`-\d+$`)
 
-// read reads go test's output, and passes on to rest what it does not understand, and each result,
-// as it comes.
+// read reads the output of go test, and copies it to rest.
 func read(r io.Reader, rest io.Writer) (*table, error) {
 	t := &table{}
 	skipping := ""
@@ -79,7 +78,7 @@ func read(r io.Reader, rest io.Writer) (*table, error) {
 	return t, nil
 }
 
-// parse reads a line like "BenchmarkX/y-2  10  12.5 unit  3 unit".
+// parse parses a line like "BenchmarkX/y-2  10  12.5 unit  3 unit".
 func parse(line string) (row, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || len(fields)%2 != 0 || !strings.HasPrefix(fields[0], "Benchmark") {
@@ -113,7 +112,7 @@ func (t *table) print(w io.Writer) error {
 	return nil
 }
 
-// cells are what, floor, ours, ratio, limit and verdict; spread; and more.
+// cells returns the columns of a row: what, floor, ours, ratio, limit and verdict; spread; more.
 func (r row) cells() []string {
 	m := r.metrics
 	unit, show := "ns", duration
@@ -139,6 +138,12 @@ func (r row) cells() []string {
 		cells[3], cells[4], cells[5] = more(show, ours-floor), more(show, limit),
 			verdict(ours-floor <= limit)
 	}
+	if n, ok := m["round-trips"]; ok { // the floor is one
+		cells[3] = trips(n)
+		if limit, ok := m["max-round-trips"]; ok {
+			cells[4], cells[5] = trips(limit), verdict(n <= limit)
+		}
+	}
 	if n, ok := m["turns"]; ok {
 		cells[6] = fmt.Sprintf("%.0f turns", n)
 		if q1, ok := m["ratio-q1"]; ok {
@@ -161,8 +166,9 @@ func (r row) cells() []string {
 }
 
 func times(n float64) string { return fmt.Sprintf("%.2f ×", n) }
+func trips(n float64) string { return fmt.Sprintf("%.1f T", n) }
 
-// more shows a difference with its sign.
+// more formats a difference, with its sign.
 func more(show func(float64) string, n float64) string {
 	if n < 0 {
 		return show(n)

@@ -12,6 +12,7 @@ BenchmarkExecute/local-2   	   60	     50000 floor-ns	         1.250 max-ratio	 
 BenchmarkNew/docker-2      	    7	 200000000 floor-ns	  60000000 max-more-ns	 300000000 ours-ns	         1.400 ratio-q1	         1.600 ratio-q3	         7.000 turns
 BenchmarkMemory/docker-2   	    1	  20971520 floor-B	  16777216 max-more-B	  26214400 ours-B	   1048576 runtime-more-B
 BenchmarkWaiting/key/docker-2	   60	         0 floor-ns	  50000000 max-more-ns	  25000000 ours-ns	  15000000 p50-ns	        60.00 turns
+BenchmarkDistant/New/boxd-2 	    5	  50000000 floor-ns	         8.000 max-round-trips	 475000000 ours-ns	         9.500 round-trips	         5.000 turns
 --- SKIP: BenchmarkExecute/ssh
     ssh_test.go:1: no sshd here: install openssh-server
 PASS
@@ -31,6 +32,7 @@ ok  	github.com/sandshell/sandshell/bench	1.234s
 		"New/docker 200.0 ms 300.0 ms +100.0 ms +60.0 ms over 7 turns, half of them 1.40–1.60 ×",
 		"Memory/docker 20.0 MiB 25.0 MiB +5.0 MiB +16.0 MiB ok resident; Go's runtime +1.0 MiB",
 		"Waiting/key/docker 25.0 ms +25.0 ms +50.0 ms ok 60 turns p99; p50 15.0 ms",
+		"Distant/New/boxd 50.0 ms 475.0 ms 9.5 T 8.0 T over 5 turns",
 		"skipped Execute/ssh: ssh_test.go:1: no sshd here: install openssh-server",
 	}
 	lines := strings.Split(strings.TrimSpace(got.String()), "\n")

@@ -17,12 +17,11 @@ import (
 	"google.golang.org/genai"
 )
 
-// A step is a call that the scripted model makes, and what its reply has to say before the model
-// goes on.
+// A step is a call that the scripted model makes. The value of key in the reply has to contain
+// says.
 type step struct{ tool, arguments, key, says string }
 
-// A script is a model that does its steps, one behind the other, as long as the replies are what it
-// expects.
+// A script is a model that makes the calls of its steps in turn, and checks the replies.
 type script struct {
 	t     *testing.T
 	steps []step
@@ -63,8 +62,8 @@ func (s *script) next(r *model.LLMRequest) *genai.Content {
 	return genai.NewContentFromFunctionCall(now.tool, arguments, genai.RoleModel)
 }
 
-// does has an agent do the steps.
-func does(t *testing.T, set *tools.Set, steps ...step) {
+// runSteps runs an agent whose model makes the calls of the steps.
+func runSteps(t *testing.T, set *tools.Set, steps ...step) {
 	t.Helper()
 	m := &script{t: t, steps: steps}
 	a, err := llmagent.New(llmagent.Config{Name: "agent", Description: "does as the script says",
@@ -83,8 +82,8 @@ func does(t *testing.T, set *tools.Set, steps ...step) {
 	require.Len(t, steps, m.done)
 }
 
-// An agent finds a bug, mends it, and answers a program that asks before it takes the mended file;
-// what it calls wrongly it is told.
+// TestTools has an agent find a bug, fix it, and answer a program's question. The agent also makes
+// wrong calls.
 func TestTools(t *testing.T) {
 	box, err := localbox.New(t.Context(), localbox.Config{Dir: t.TempDir()})
 	require.NoError(t, err)
@@ -99,7 +98,7 @@ func TestTools(t *testing.T) {
 	}
 	set, err := tools.New(tools.Shell(box, tools.Config{}), tools.Files(files, tools.Config{}))
 	require.NoError(t, err)
-	does(t, set,
+	runSteps(t, set,
 		step{"run", `{"command": "bash mean.sh 2 4 9; (exit 3)"}`, "output", "7\n[exit status 3]"},
 		step{"run", `{"cmd": "cat mean.sh"}`, "error", `there is no argument "cmd"`},
 		step{"read", `{"path": "means.sh"}`, "error", "means.sh"},
@@ -110,5 +109,5 @@ func TestTools(t *testing.T) {
 		step{"answer", `{"text": "Y"}`, "output", "5\ninstalled\n"},
 	)
 	require.NoError(t, box.Close())
-	does(t, set, step{"run", `{"command": "ls"}`, "error", "closed"})
+	runSteps(t, set, step{"run", `{"command": "ls"}`, "error", "closed"})
 }

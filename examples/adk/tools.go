@@ -1,5 +1,5 @@
-// Package adk gives agents of Google's Agent Development Kit (google.golang.org/adk) a box as their
-// tools ([Tools]). Copy it; the test is an agent with them.
+// Package adk gives a box to agents of Google's Agent Development Kit, google.golang.org/adk.
+// [Tools] returns the tools of package tools as ADK's. Copy the package. Its test has an agent.
 package adk
 
 import (
@@ -12,7 +12,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// Tools returns the tools of a set as ADK's, for llmagent.Config.
+// Tools returns the tools of a set as tools of ADK, for llmagent.Config.
 func Tools(set *tools.Set) []tool.Tool {
 	all := set.Tools()
 	adapted := make([]tool.Tool, len(all))
@@ -22,9 +22,9 @@ func Tools(set *tools.Set) []tool.Tool {
 	return adapted
 }
 
-// A function is a tool of a set. ADK's own functiontool would check the arguments itself, and tell
-// the model less of what is wrong with them; what ADK calls of a tool beside tool.Tool's methods
-// are Declaration, ProcessRequest and Run.
+// A function is a tool of a set, as a tool of ADK. ADK's own functiontool would check the arguments
+// itself, and tell the model less about mistakes in them. Besides the methods of tool.Tool, ADK
+// calls Declaration, ProcessRequest and Run.
 type function struct {
 	set  *tools.Set
 	tool tools.Tool
@@ -34,16 +34,16 @@ func (f *function) Name() string        { return f.tool.Name }
 func (f *function) Description() string { return f.tool.Description }
 func (f *function) IsLongRunning() bool { return false }
 
-// Declaration is what the model is told.
+// Declaration describes the tool to the model.
 func (f *function) Declaration() *genai.FunctionDeclaration {
 	return &genai.FunctionDeclaration{Name: f.tool.Name, Description: f.tool.Description,
 		ParametersJsonSchema: f.tool.Schema}
 }
 
-// ProcessRequest puts the tool into a request for the model. All functions have to be in one
+// ProcessRequest adds the tool to a request for the model. All functions have to be in one
 // genai.Tool.
 func (f *function) ProcessRequest(_ tool.Context, r *model.LLMRequest) error {
-	if _, there := r.Tools[f.tool.Name]; there {
+	if _, ok := r.Tools[f.tool.Name]; ok {
 		return fmt.Errorf("two tools are called %q: give the set a Prefix", f.tool.Name)
 	}
 	if r.Tools == nil {
@@ -64,8 +64,8 @@ func (f *function) ProcessRequest(_ tool.Context, r *model.LLMRequest) error {
 	return nil
 }
 
-// Run does a call of the model's. ADK makes a reply of an error, too, and goes on: the model is
-// told that the box is lost, at each call. A program that is to end then cancels the run's ctx in
+// Run makes a call of the model. If Run returns an error, such as that the box is lost, ADK makes a
+// reply of it and goes on. To end the agent's run instead, cancel its ctx in
 // llmagent.Config.OnToolErrorCallbacks.
 func (f *function) Run(ctx tool.Context, arguments any) (map[string]any, error) {
 	raw, err := json.Marshal(arguments)
@@ -77,7 +77,7 @@ func (f *function) Run(ctx tool.Context, arguments any) (map[string]any, error) 
 	case err != nil:
 		return nil, err
 	case reply.Failed:
-		return map[string]any{"error": reply.Text}, nil // the two keys that Gemini knows
+		return map[string]any{"error": reply.Text}, nil // Gemini knows the keys error and output
 	}
 	return map[string]any{"output": reply.Text}, nil
 }

@@ -1,10 +1,10 @@
-// Browser visits a page in a sandbox: a server runs in the box as a job, Chromium opens its page
-// there, fills in a form, clicks, and takes a photograph.
+// Browser visits a page in a sandbox. A job in the box serves the page. Chromium, also in the box,
+// opens it, fills in a form, clicks and takes a screenshot.
 //
 //	go run ./examples/browser [-image name] [-screenshot browser.png]
 //
-// It needs a Docker engine. The first time, Chromium is installed, which takes a minute or two and
-// a network; the image with it is kept.
+// It needs a Docker engine. The first run installs Chromium, which needs a network and takes a
+// minute or two. The engine keeps the image with Chromium for later runs.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -28,24 +29,24 @@ import (
 )
 
 func main() {
+	log.SetFlags(0)
+	log.SetPrefix("browser: ")
 	image := flag.String("image", "sandshell-test", "the container's image: a Debian with python3")
-	screenshot := flag.String("screenshot", "browser.png", "where to write the photograph")
+	screenshot := flag.String("screenshot", "browser.png", "the file for the screenshot")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "browser: it takes no arguments but flags (-help lists them), not "+
-			"%q\n", flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, *image, *screenshot, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "browser:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
-// page is what the server in the box serves.
+// page is the page that the server in the box serves.
 const page = `<!DOCTYPE html>
 <meta charset="utf-8">
 <title>Guest book</title>
@@ -78,33 +79,33 @@ func run(ctx context.Context, image, screenshot string, out io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 
-	// The address is the box's own loopback: the browser is in there too.
+	// The URL's host is the box's loopback. The browser runs there too.
 	if err := b.Navigate(ctx, url); err != nil {
 		return err
 	}
 	if err := b.Fill(ctx, "#name", "Zoë"); err != nil { // a CSS selector
 		return err
 	}
-	tree, err := b.AccessibilityTree(ctx) // what a model would be shown
+	tree, err := b.AccessibilityTree(ctx) // the text to show to a model
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nThe page at %s:\n%s", url, tree) // the tree quotes what the page says
 	ref := regexp.MustCompile(`button "Sign".* (ref=\d+)`).FindStringSubmatch(tree)
 	if ref == nil {
-		return errors.New("there is no button in the tree")
+		return errors.New("the tree has no button")
 	}
-	if err := b.Click(ctx, ref[1]); err != nil { // what a model would answer
+	if err := b.Click(ctx, ref[1]); err != nil { // a model would choose this ref
 		return err
 	}
 	text, err := b.Text(ctx)
 	if err != nil {
 		return err
 	}
-	// %q: what a page says could change the terminal's title, clear its screen, or worse.
+	// %q, because the text of a page could hold escape sequences.
 	fmt.Fprintf(out, "\nAfter a click on %s it says %q.\n", ref[1], text)
 	if !strings.Contains(text, "Zoë was here") {
-		return errors.New("the click has changed nothing")
+		return errors.New("the click has not changed the page")
 	}
 	png, err := b.Screenshot(ctx)
 	if err != nil {
@@ -113,11 +114,11 @@ func run(ctx context.Context, image, screenshot string, out io.Writer) (err erro
 	if err := os.WriteFile(screenshot, png, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nIts photograph is in %s.\n", screenshot)
+	fmt.Fprintf(out, "\nThe screenshot is in %s.\n", screenshot)
 	return nil
 }
 
-// serve has a job of the box serve the page, and returns its URL.
+// serve starts a job that serves the page, and returns its URL.
 func serve(ctx context.Context, box sandbox.Sandbox) (url string, err error) {
 	temp, err := os.MkdirTemp("", "browser-")
 	if err != nil {
@@ -130,7 +131,7 @@ func serve(ctx context.Context, box sandbox.Sandbox) (url string, err error) {
 	if err := box.CopyTo(ctx, temp, "/tmp/site"); err != nil {
 		return "", err
 	}
-	// Port 0 is any free one; the server says which.
+	// Port 0 means any free port. The server prints which one it has.
 	job, err := box.Background(ctx, "python3 -m http.server --bind 127.0.0.1 --directory "+
 		"/tmp/site 0")
 	if err != nil {
@@ -151,7 +152,7 @@ func serve(ctx context.Context, box sandbox.Sandbox) (url string, err error) {
 		case <-job.Done():
 			return "", fmt.Errorf("the server has ended: %s", log)
 		case <-ctx.Done():
-			return "", fmt.Errorf("the server says nothing: %w", ctx.Err())
+			return "", fmt.Errorf("the server has not printed its port: %w", ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -14,19 +14,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Backend is a box as eino's file system middleware wants it: its tools ls, read_file, write_file,
-// edit_file, glob, grep and execute work in the box. Commands run in the box's main session, so
-// that a cd is still there at the next one. One that asks something gets the end of its input, and
-// one that is unfinished after Limit is killed: the tools of eino have no way to answer. (Those of
-// package tools have.)
+// Backend makes eino's file system middleware work in a box: the tools ls, read_file, write_file,
+// edit_file, glob, grep and execute. Commands run in the box's main session, so they share a
+// directory and variables. With eino's tools, a model cannot answer a command or wait for it. So if
+// a command asks a question, it gets the end of input, and if it is unfinished after Limit, it is
+// killed. The tools of package tools have no such limits.
 type Backend struct {
 	Box   sandbox.Sandbox
-	Limit time.Duration // Default: two minutes
+	Limit time.Duration // default: two minutes
 }
 
 var _ filesystem.ShellBackend = (*Backend)(nil)
 
-// maxOutput is how many bytes of a command's output a model gets.
+// maxOutput is how many bytes of a command's output the model gets.
 const maxOutput = 30_000
 
 // Execute implements filesystem.ShellBackend.
@@ -38,7 +38,7 @@ func (b *Backend) Execute(ctx context.Context,
 	}
 	res, err := b.Box.Execute(ctx, r.Command, sandbox.Timeout(limit),
 		sandbox.AtQuestion(sandbox.EndInput), sandbox.MaxOutput(maxOutput))
-	if err == nil && res.State == sandbox.Waiting { // it asks again
+	if err == nil && res.State == sandbox.Waiting { // the command asks again
 		res, err = b.Box.Interrupt(ctx, sandbox.MaxOutput(maxOutput))
 	}
 	if err != nil && (res == nil || !errors.Is(err, sandbox.ErrTimeout) || ctx.Err() != nil) {
@@ -63,7 +63,7 @@ func (b *Backend) LsInfo(ctx context.Context,
 	return infos, nil
 }
 
-// defaultLines is what eino's request leaves to the backend.
+// defaultLines is how many lines Read returns if the request does not say.
 const defaultLines = 200
 
 // Read implements filesystem.Backend.
@@ -97,18 +97,20 @@ func (b *Backend) Edit(ctx context.Context, r *filesystem.EditRequest) error {
 	}
 	switch n := strings.Count(string(data), r.OldString); {
 	case r.OldString == "":
-		return errors.New("the old string is empty")
+		return errors.New("the old string is empty: give the text to replace")
 	case n == 0:
-		return fmt.Errorf("the old string is not in %s", r.FilePath)
+		return fmt.Errorf("the old string is not in %s: read the file, and copy the text as it "+
+			"is there", r.FilePath)
 	case n > 1 && !r.ReplaceAll:
-		return fmt.Errorf("the old string is in %s %d times", r.FilePath, n)
+		return fmt.Errorf("the old string is in %s %d times: give more lines around the place "+
+			"that you mean, or replace all", r.FilePath, n)
 	}
 	return b.Box.Files().WriteFile(ctx, r.FilePath, []byte(
 		strings.ReplaceAll(string(data), r.OldString, r.NewString)), 0o644)
 }
 
-// GlobInfo implements filesystem.Backend. The shell knows more patterns than path.Match: find does
-// with ** what eino means.
+// GlobInfo implements filesystem.Backend. It uses bash, because path.Match does not know the
+// pattern **.
 func (b *Backend) GlobInfo(ctx context.Context,
 	r *filesystem.GlobInfoRequest) ([]filesystem.FileInfo, error) {
 	out, err := b.run(ctx, path.Join("/", r.Path), "bash", "-c",
@@ -141,7 +143,7 @@ func (b *Backend) GrepRaw(ctx context.Context,
 		name, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\x00")
 		match := filesystem.GrepMatch{Path: path.Join(r.Path, name)}
 		if _, err := fmt.Sscanf(rest, "%d:", &match.Line); err != nil {
-			return nil, fmt.Errorf("grep says %q: %w", line, err)
+			return nil, fmt.Errorf("parse the line %q of grep: %w", line, err)
 		}
 		_, match.Content, _ = strings.Cut(rest, ":")
 		found = append(found, match)
@@ -149,26 +151,27 @@ func (b *Backend) GrepRaw(ctx context.Context,
 	return found, nil
 }
 
-// run returns what a program prints. An exit status of 1 is grep's for nothing found.
+// run runs a program and returns what it prints. An exit status of 1 is no error: grep has it if it
+// finds nothing.
 func (b *Backend) run(ctx context.Context, dir string, args ...string) (string, error) {
-	var out, errs printed
+	var out, errs limitedBuffer
 	code, err := b.Box.Run(ctx, &sandbox.Cmd{Args: args, Dir: dir, Stdout: &out, Stderr: &errs})
 	if err == nil && code > 1 {
-		// %q: errors are printed
+		// %q, because the text could hold escape sequences.
 		err = fmt.Errorf("%s: exit status %d: %q", args[0], code, errs.text.String())
 	}
 	return out.text.String(), err
 }
 
-// printed is what a program prints, which may have no end: a model asks for it, and nobody trusts
-// the box.
-type printed struct{ text bytes.Buffer }
+// A limitedBuffer holds what a program prints. The program is in a box, which nobody trusts, and
+// may print without end.
+type limitedBuffer struct{ text bytes.Buffer }
 
-const printedMax = 1 << 20
+const maxPrinted = 1 << 20
 
-func (p *printed) Write(b []byte) (int, error) {
-	if p.text.Len()+len(b) > printedMax {
-		return 0, fmt.Errorf("it prints more than %d bytes", printedMax)
+func (l *limitedBuffer) Write(b []byte) (int, error) {
+	if l.text.Len()+len(b) > maxPrinted {
+		return 0, fmt.Errorf("the program prints more than %d bytes", maxPrinted)
 	}
-	return p.text.Write(b)
+	return l.text.Write(b)
 }

@@ -15,12 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A step is a call that the scripted model makes, and what its result has to say before the model
-// goes on.
+// A step is a call that the scripted model makes. says is a part of the result that it expects.
 type step struct{ tool, arguments, says string }
 
-// A script is a model that does its steps, one behind the other, as long as the results are what it
-// expects.
+// A script is a model that makes the calls of its steps in turn, and checks the results.
 type script struct {
 	t     *testing.T
 	steps []step
@@ -59,8 +57,8 @@ func (s script) Stream(ctx context.Context, input []*schema.Message,
 	return schema.StreamReaderFromArray([]*schema.Message{m}), err
 }
 
-// does has an agent do the steps.
-func does(t *testing.T, c adk.ChatModelAgentConfig, steps ...step) {
+// runSteps runs an agent whose model makes the calls of the steps.
+func runSteps(t *testing.T, c adk.ChatModelAgentConfig, steps ...step) {
 	t.Helper()
 	c.Name, c.Description, c.Model, c.MaxIterations = "agent", "does as the script says",
 		script{t, steps, new(int)}, 2*len(steps)
@@ -96,7 +94,7 @@ func TestTools(t *testing.T) {
 	b := box(t)
 	set, err := tools.New(tools.Box(b, tools.Config{}))
 	require.NoError(t, err)
-	does(t, adk.ChatModelAgentConfig{ToolsConfig: adk.ToolsConfig{
+	runSteps(t, adk.ChatModelAgentConfig{ToolsConfig: adk.ToolsConfig{
 		ToolsNodeConfig: compose.ToolsNodeConfig{Tools: Tools(set)}}},
 		step{"write",
 			`{"path": "ask.sh", "content": "read -p 'Name? ' name; echo \"Hi $name!\"\n"}`,
@@ -115,7 +113,7 @@ func TestBackend(t *testing.T) {
 		&filesystem.Config{Backend: &Backend{Box: b}})
 	require.NoError(t, err)
 	dir := b.Dir()
-	does(t, adk.ChatModelAgentConfig{Middlewares: []adk.AgentMiddleware{files}},
+	runSteps(t, adk.ChatModelAgentConfig{Middlewares: []adk.AgentMiddleware{files}},
 		step{"write_file", fmt.Sprintf(`{"file_path": "%s/src/a.py", "content": "x = 1\ny = 2\n"}`,
 			dir), ""},
 		step{"edit_file",

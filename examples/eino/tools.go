@@ -1,6 +1,6 @@
-// Package eino gives agents of github.com/cloudwego/eino a box, in the two ways that eino has: as
-// tools ([Tools]), and as the backend of its own tools for files and commands ([Backend]). Copy it;
-// the test is an agent with each.
+// Package eino gives a box to agents of github.com/cloudwego/eino. [Tools] returns the tools of
+// package tools as eino's. [Backend] is a backend for eino's own tools for files and commands. Copy
+// the package. Its test has an agent with each.
 package eino
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/sandshell/sandshell/tools"
 )
 
-// Tools returns the tools of a set as eino's.
+// Tools returns the tools of a set as tools of eino.
 func Tools(set *tools.Set) []tool.BaseTool {
 	all := set.Tools()
 	adapted := make([]tool.BaseTool, len(all))
@@ -24,7 +24,7 @@ func Tools(set *tools.Set) []tool.BaseTool {
 	return adapted
 }
 
-// An invokable is a tool of a set.
+// An invokable is a tool of a set, as a tool of eino.
 type invokable struct {
 	set  *tools.Set
 	tool tools.Tool
@@ -46,8 +46,8 @@ func (i *invokable) Info(context.Context) (*schema.ToolInfo, error) {
 		ParamsOneOf: schema.NewParamsOneOfByJSONSchema(parameters)}, nil
 }
 
-// InvokableRun implements tool.InvokableTool. The error ends the agent's run: the box is gone, or
-// ctx has ended.
+// InvokableRun implements tool.InvokableTool. An error means that the box is gone, or that ctx has
+// ended. It ends the agent's run.
 func (i *invokable) InvokableRun(ctx context.Context, arguments string,
 	_ ...tool.Option) (string, error) {
 	return i.set.Call(ctx, i.tool.Name, json.RawMessage(arguments))

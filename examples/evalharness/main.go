@@ -1,14 +1,17 @@
-// Evalharness has an agent do tasks in containers, several at a time, and judges each.
+// Evalharness runs an agent on tasks in containers, several at a time, and checks each result.
 //
 //	go run ./examples/evalharness -agent oracle [flags] TASKS
 //
-// TASKS is a file of ours with a task a line (.jsonl), a directory with tasks in Harbor's form, or
-// a file of InterCode's nl2bash (.json, with -image). The results go into a directory (-results),
-// with logs and report.html; the same command again goes on where an earlier one was ended or
-// killed. The exit status is 0 if all tasks have passed, 1 if not, 2 if the tasks could not be run.
+// TASKS is a .jsonl file with a task on each line, a directory of tasks in Harbor's format, or,
+// with -image, a .json file of InterCode's nl2bash. The results, logs and report.html go into a
+// directory (-results). If the program is interrupted or killed, the same command goes on where it
+// ended.
+//
+// The exit status is 0 if all tasks have passed, 1 if not, and 2 if the tasks could not be run.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,19 +41,21 @@ func main() {
 
 const usage = `usage: evalharness -agent NAME [flags] TASKS
 
-TASKS is a .jsonl file of tasks, a directory with tasks in Harbor's form, or, with -image, a .json file of InterCode's nl2bash.
+TASKS is a .jsonl file with a task on each line, a directory of tasks in Harbor's format,
+or, with -image, a .json file of InterCode's nl2bash.
 
 Agents:
-  oracle         does the reference solution: every task should pass
+  oracle         runs the reference solution: every task should pass
   nop            does nothing: no task should pass
   script:FILE    types the lines of a file as commands
-  mcp:PROGRAM    starts a program, with arguments, for each task: an MCP client on its standard input and output, which gets the box's tools;
-                 HARNESS_INSTRUCTION in its environment says what to do
+  mcp:PROGRAM    starts a program, with arguments, for each task. The program is an MCP
+                 client on its standard input and output, and gets the box's tools.
+                 HARNESS_INSTRUCTION in its environment says what to do.
 
 Flags:
 `
 
-// run runs the tasks; progress goes to stderr, the table to stdout.
+// run parses the command line and runs the tasks. The table goes to stdout, and progress to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status int, err error) {
 	o := harness.Config{Progress: stderr}
 	flags := flag.NewFlagSet("evalharness", flag.ContinueOnError)
@@ -60,52 +65,70 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 	flags.StringVar(&o.Dir, "results", "", "the `directory` of results (default results-AGENT)")
 	flags.IntVar(&o.Parallel, "parallel", 0, "`how many` tasks at once (default: this machine's "+
 		"processors)")
-	flags.IntVar(&o.Ahead, "ahead", 1, "how `many` boxes of the tasks that come next are made "+
-		"while there is no room for them; -1: none")
-	memory := flags.String("memory", "", "`bytes` that tasks at once may take together, as 8g "+
-		"(default: no bound)")
-	flags.Float64Var(&o.CPUs, "cpus", 0, "`processors` that tasks at once may take together "+
-		"(default: no bound)")
+	flags.IntVar(&o.Ahead, "ahead", 1, "how `many` boxes are made ahead for the next tasks; "+
+		"-1 means none")
+	memory := flags.String("memory", "", "the `bytes` that all running tasks may take, as in 8g "+
+		"(default: no limit)")
+	flags.Float64Var(&o.CPUs, "cpus", 0, "the `processors` that all running tasks may take "+
+		"(default: no limit)")
 	flags.DurationVar(&o.Defaults.Time, "time", harness.DefaultLimits.Time,
-		"time of an agent whose task does not say")
-	flags.IntVar(&o.Retries, "retries", 2, "how `often` a task is tried again whose box the "+
-		"infrastructure has lost; -1: never")
+		"how long the agent may take if the task does not say")
+	flags.IntVar(&o.Retries, "retries", 2, "how `often` a task is tried again if the "+
+		"infrastructure has lost its box; -1 means never")
+	flags.IntVar(&o.Samples, "samples", 1, "how `often` each task is done, for pass@k")
+	validate := flags.Bool("validate", false, "find the tasks that prove nothing: those that the "+
+		"oracle does not pass, or that nop passes; without -agent")
 	image := flags.String("image", "", "the `image` for tasks of InterCode")
 	var only, again []string
-	flags.Func("only", "only tasks whose ID matches a `pattern`, as 'textwrap/*'; "+
-		"several by commas, or by more -only", list(&only))
-	flags.Func("again", "drop results that are there and run their tasks again: "+
-		"statuses, IDs and "+harness.Changed+", `as` error,fail", list(&again))
+	flags.Func("only", "run only tasks whose ID matches a `pattern`, such as 'textwrap/*'; "+
+		"give several with commas or with several -only", list(&only))
+	flags.Func("again", "drop `results` and run their tasks again; give statuses or IDs, as in "+
+		"error,fail", list(&again))
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0, err
 		}
 		return 2, err
 	}
-	if flags.NArg() != 1 || o.Name == "" {
+	if flags.NArg() != 1 || (o.Name == "") != *validate {
 		flags.Usage()
-		return 2, errors.New("it takes -agent and, behind all flags, one place of tasks")
+		return 2, errors.New("give -agent or -validate and, after all flags, TASKS")
 	}
 	if o.Dir == "" {
 		name, _, _ := strings.Cut(o.Name, ":")
-		o.Dir = "results-" + name
+		o.Dir = "results-" + cmp.Or(name, "validate")
 	}
 	if *memory != "" {
 		if o.Memory, err = units.RAMInBytes(*memory); err != nil {
-			return 2, fmt.Errorf("-memory: %w: write \"512m\", \"8g\"", err)
+			return 2, fmt.Errorf("-memory: %w: give a size such as 512m or 8g", err)
 		}
-	}
-	if o.Agent, err = agent(o.Name); err != nil {
-		return 2, err
 	}
 	if o.Tasks, err = read(flags.Arg(0), *image, only); err != nil {
 		return 2, err
 	}
 	o.Again = again
+	if *validate {
+		return findFaults(ctx, o, stdout)
+	}
+	if o.Agent, err = agent(o.Name); err != nil {
+		return 2, err
+	}
 	return evaluate(ctx, o, stdout)
 }
 
-// list adds what a flag says, by commas, each time that it is given.
+// findFaults prints the tasks that prove nothing.
+func findFaults(ctx context.Context, o harness.Config, stdout io.Writer) (status int, err error) {
+	v, err := harness.Validate(ctx, o)
+	if err != nil {
+		return 2, err
+	}
+	if len(v.Faults) > 0 {
+		status = 1
+	}
+	return status, v.WriteTable(stdout)
+}
+
+// list returns a function for flag.Func that adds the items of a list with commas.
 func list(to *[]string) func(string) error {
 	return func(s string) error {
 		for item := range strings.SplitSeq(s, ",") {
@@ -117,12 +140,9 @@ func list(to *[]string) func(string) error {
 	}
 }
 
-// evaluate runs the tasks, and prints what has come of them.
+// evaluate runs the tasks and prints the results.
 func evaluate(ctx context.Context, o harness.Config, stdout io.Writer) (status int, err error) {
 	summary, err := harness.Run(ctx, o)
-	if errors.Is(err, harness.ErrChanged) {
-		return 2, fmt.Errorf("%w\n(by -again %s, or -results)", err, harness.Changed)
-	}
 	if summary != nil && len(summary.Results) > 0 {
 		summary.WriteTable(stdout)
 		fmt.Fprintln(stdout, "report:", filepath.Join(o.Dir, "report.html"))
@@ -130,24 +150,23 @@ func evaluate(ctx context.Context, o harness.Config, stdout io.Writer) (status i
 	switch {
 	case err != nil:
 		return 2, err
-	case summary.Counts[harness.Pass] < summary.Tasks:
+	case summary.Counts[harness.Pass] < summary.Tasks*summary.Samples:
 		return 1, nil
 	}
 	return 0, nil
 }
 
-// read reads the tasks.
+// read reads the tasks at a path, and selects those that match only.
 func read(path, image string, only []string) ([]harness.Task, error) {
 	var tasks []harness.Task
 	var err error
 	intercode := filepath.Ext(path) == ".json"
 	switch {
 	case intercode && image == "":
-		return nil, fmt.Errorf("%s: which image? A file of InterCode does not say; -image does",
-			path)
+		return nil, fmt.Errorf("%s: a file of InterCode names no image: give -image", path)
 	case !intercode && image != "":
-		return nil, fmt.Errorf("-image is for a file of InterCode (.json): the tasks of %s name "+
-			"their images themselves", path)
+		return nil, fmt.Errorf("-image is only for a .json file of InterCode: leave it out, as "+
+			"the tasks of %s name their images", path)
 	case intercode:
 		tasks, err = harness.ReadInterCode(path, harness.InterCode{Image: image})
 	default:
@@ -168,13 +187,13 @@ func read(path, image string, only []string) ([]harness.Task, error) {
 			found = found || ok
 		}
 		if !found {
-			return nil, fmt.Errorf("-only %q: no task has such an ID", pattern)
+			return nil, fmt.Errorf("-only %q: no task's ID matches it", pattern)
 		}
 	}
 	return slices.DeleteFunc(tasks, func(t harness.Task) bool { return !wanted[t.ID] }), nil
 }
 
-// agent is the agent of that name.
+// agent returns the agent with a name.
 func agent(name string) (harness.Agent, error) {
 	kind, rest, _ := strings.Cut(name, ":")
 	switch kind {
@@ -190,11 +209,7 @@ func agent(name string) (harness.Agent, error) {
 		return harness.Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil),
 			nil
 	case "mcp":
-		words := strings.Fields(rest)
-		if err := harness.FindProgram(words...); err != nil {
-			return nil, fmt.Errorf("-agent mcp: %w", err)
-		}
-		return harness.Program(words...), nil
+		return harness.Program(strings.Fields(rest)...)
 	}
-	return nil, fmt.Errorf("-agent %q: there are oracle, nop, script:FILE and mcp:PROGRAM", name)
+	return nil, fmt.Errorf("-agent %q: give oracle, nop, script:FILE or mcp:PROGRAM", name)
 }

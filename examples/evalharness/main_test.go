@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program as a person runs it: two agents, a directory of results that goes on, and mistakes.
+// TestEvalHarness runs the program as a person does: with several agents, with a directory of
+// results that exists, and with mistakes in the command line.
 func TestEvalHarness(t *testing.T) {
 	dockertest.Engine(t, dockertest.Image)
 	const tasks = "../../harness/testdata/tasks.jsonl"
@@ -38,28 +40,35 @@ func TestEvalHarness(t *testing.T) {
 		require.Contains(t, stdout.String(), c.says)
 		require.FileExists(t, filepath.Join(results, "report.html"))
 	}
+	var stdout bytes.Buffer
+	status, err := run(t.Context(), []string{"-validate", "-only", "colorsys/sixth", "-results",
+		filepath.Join(dir, "validate"), tasks}, &stdout, io.Discard)
+	require.NoError(t, err)
+	require.Zero(t, status)
+	require.Equal(t, "tasks that prove nothing: 0 of 1\n", stdout.String())
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
-		{[]string{tasks}, "it takes -agent"},
-		{[]string{"-agent", "gpt", tasks}, "there are oracle, nop, script:FILE and mcp:PROGRAM"},
-		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task has such an ID"},
+		{[]string{tasks}, "give -agent"},
+		{[]string{"-agent", "gpt", tasks}, "give oracle, nop, script:FILE or mcp:PROGRAM"},
+		{[]string{"-agent", "nop", "-only", "x", tasks}, "no task's ID matches it"},
 		{[]string{"-agent", "nop", "-only", "colorsys/*", "-only", "x,colorsys/sixth", tasks},
 			`-only "x": no task`},
 		{[]string{"-agent", "nop", "-again", "failed", "-results", filepath.Join(dir, "small"),
 			tasks}, `Config.Again: "failed"`},
 		{[]string{"-agent", "mcp:nosuch -x", tasks},
-			`the agent's program: exec: "nosuch": executable file not found`},
-		{[]string{"-agent", "mcp:", tasks}, "the agent's program: it has no name"},
+			`Program: exec: "nosuch": executable file not found`},
+		{[]string{"-agent", "mcp:", tasks}, "Program: it has no name"},
 		{[]string{"-agent", "nop", "-memory", "much", tasks}, "-memory"},
 		{[]string{"-agent", "nop", "-memory", "100m", "-results", filepath.Join(dir, "small"),
-			tasks}, "more than the 100MiB"},
+			tasks}, "more than 100MiB"},
 		{[]string{"-agent", "nop", "-cpus", "-1", "-results", filepath.Join(dir, "small"), tasks},
 			"0 means no bound"},
-		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "behind all flags"},
-		{[]string{"-agent", "nop", "-image", "x", tasks}, "-image is for a file of InterCode"},
-		{[]string{"-agent", "nop", dir + "/fs_1.json"}, "-image does"},
+		{[]string{"-agent", "nop", tasks, "-cpus", "1"}, "after all flags"},
+		{[]string{"-agent", "nop", "-image", "x", tasks},
+			"-image is only for a .json file of InterCode"},
+		{[]string{"-agent", "nop", dir + "/fs_1.json"}, "give -image"},
 		{[]string{"-agent", "script:" + dir + "/none", tasks}, "no such file"},
 		{[]string{"-agent", "nop", dir + "/none.jsonl"}, "no such file"},
 	} {

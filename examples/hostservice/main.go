@@ -1,14 +1,16 @@
-// Hostservice gives a box that has no network one service of this program: a store of names and
-// values, by HTTP.
+// Hostservice gives a box without a network one service of this program: a store of values, over
+// HTTP.
 //
 //	go run ./examples/hostservice [-box auto|docker|local] [-image name]
 //
-// The program listens inside the box (Sandbox.Listen) and serves with net/http, as on any listener.
-// To the programs of the box the store is a port of their own loopback; nothing else outside can be
-// reached from there. A proxy to a package index, a model's API with the key added on this side, or
-// a broker of secrets is built the same way. It works in a Docker container where an engine answers
-// and the image is there, else in a LocalBox; both need python3. The exit status is 0 only if all
-// is as it should be.
+// The program listens on an address inside the box (Sandbox.Listen), and serves with net/http as on
+// any listener. Programs in the box see the store at a port of their loopback, and can reach
+// nothing else outside. In the same way you can build a proxy to a package index, or to a model's
+// API with the key added outside, or a broker of secrets.
+//
+// With -box auto, the box is a Docker container if an engine answers and has the image. Otherwise
+// it is a LocalBox, which is a directory of this machine. Both need python3. The exit status is 0
+// only if every check succeeds.
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -29,28 +32,28 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// testImage is made by "make image", and is in no registry.
+// testImage is the image that "make image" builds. No registry has it.
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
-		"it can be had")
+	log.SetFlags(0)
+	log.SetPrefix("hostservice: ")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker if an "+
+		"engine answers")
 	image := flag.String("image", testImage, "the container's image: any with python3")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "hostservice: it takes no arguments but flags (-help lists them), "+
-			"not %q\n", flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kind, *image, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "hostservice:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
-// kv is how the box's programs speak to the store; curl would do, where there is one.
+// kv is a shell function that calls the store, as curl would. The image need not have curl.
 const kv = `kv() { python3 -c '
 import sys, urllib.error, urllib.request
 method, url = sys.argv[1], "http://127.0.0.1:%s/" + sys.argv[2]
@@ -59,7 +62,7 @@ try: print(urllib.request.urlopen(urllib.request.Request(url, data, method=metho
 except urllib.error.HTTPError as e: print(e.code, e.read().decode().strip()); sys.exit(1)
 ' "$@"; }`
 
-// run opens a box, serves it the store, and has its shell use that.
+// run opens a box, serves the store there, and calls it from the box's shell.
 func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	box, err := open(ctx, kind, image)
 	if err != nil {
@@ -67,7 +70,7 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
 
-	// a port that is free: in a LocalBox, 8080 may be somebody's
+	// Port 0 means any free port. In a LocalBox, another program may have a fixed one.
 	listener, err := box.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -77,22 +80,22 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		Handler:           values,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
-		WriteTimeout:      time.Minute, // a program of the box may leave the answer unread
+		WriteTimeout:      time.Minute, // a program in the box may never read the response
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(atMost(listener, connections)) }()
+	go func() { served <- server.Serve(limit(listener, maxConns)) }()
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		// the listener, too; first, requests under way are answered
+		// Shutdown closes the listener, and waits for the requests under way.
 		err = errors.Join(err, server.Shutdown(stopping), server.Close())
 		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
 			err = errors.Join(err, end)
 		}
 	}()
-	fmt.Fprintf(out, "== A store at %s, inside of %s\n", listener.Addr(), box)
+	fmt.Fprintf(out, "== A store at %s in %s\n", listener.Addr(), box)
 
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
@@ -122,32 +125,29 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 				res.ExitCode)
 		}
 	}
-	// %q: the box has put it there
-	fmt.Fprintf(out, "== Out here, the answer is %q\n", values.get("answer"))
+	// %q, because a value from the box could hold escape sequences.
+	fmt.Fprintf(out, "== Outside, the answer is %q\n", values.get("answer"))
 	return nil
 }
 
-// open opens a box of that kind.
+// open opens a box of a kind.
 func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
-	if kind == "docker" || kind == "auto" {
+	switch kind {
+	case "docker":
 		c := sshbox.Config{Image: image, Network: "none"}
 		if image == testImage {
 			c.Pull = sshbox.PullNever
 		}
-		box, err := sshbox.New(ctx, c)
-		if err == nil {
-			return box, nil
+		return sshbox.New(ctx, c)
+	case "local":
+		return localbox.New(ctx, localbox.Config{})
+	case "auto":
+		box, err := open(ctx, "docker", image)
+		if err == nil || ctx.Err() != nil {
+			return box, err
 		}
-		if kind == "docker" || ctx.Err() != nil {
-			return nil, err
-		}
-		fmt.Fprintln(os.Stderr, "hostservice: in a LocalBox, since there is no container:", err)
-	} else if kind != "local" {
-		return nil, fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
+		log.Println("using a LocalBox, because there is no container:", err)
+		return open(ctx, "local", image)
 	}
-	box, err := localbox.New(ctx, localbox.Config{})
-	if err != nil {
-		return nil, err // not (*localbox.LocalBox)(nil), which as an interface would not be nil
-	}
-	return box, nil
+	return nil, fmt.Errorf("-box is %q: give auto, docker or local", kind)
 }

@@ -17,8 +17,8 @@ func take(t *testing.T, kind, box string) {
 	t.Helper()
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), kind, testImage, &out), out.String())
-	require.Contains(t, out.String(), ", inside of "+box+"\n")
-	require.Contains(t, out.String(), "== Out here, the answer is \"42\"\n")
+	require.Contains(t, out.String(), " in "+box+"\n")
+	require.Contains(t, out.String(), "== Outside, the answer is \"42\"\n")
 }
 
 func TestLocal(t *testing.T) {
@@ -43,5 +43,5 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}),
-		`-box is "cloud": it can be auto, docker or local`)
+		`-box is "cloud": give auto, docker or local`)
 }

@@ -8,18 +8,17 @@ import (
 	"sync"
 )
 
-// A store has values by names. Its caller is a program in a sandbox, which nobody trusts: what it
-// may take up here is bounded.
+// A store holds values by their names. Its clients are programs in a sandbox, which nobody trusts,
+// so all that they can use up is bounded.
 type store struct {
 	mu     sync.Mutex
 	values map[string]string
 }
 
-// The bounds of a store.
 const (
-	maxValue    = 64 << 10
-	maxValues   = 1000
-	connections = 32
+	maxValue  = 64 << 10 // bytes of a value
+	maxValues = 1000     // values of the store
+	maxConns  = 32       // connections at a time
 )
 
 func (s *store) get(name string) string {
@@ -28,7 +27,7 @@ func (s *store) get(name string) string {
 	return s.values[name]
 }
 
-// ServeHTTP gets and puts values.
+// ServeHTTP implements http.Handler: GET returns a value, and PUT stores one.
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path[1:]
 	if r.Method != http.MethodPut {
@@ -50,7 +49,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, there := s.values[name]; !there && len(s.values) >= maxValues {
+	if _, ok := s.values[name]; !ok && len(s.values) >= maxValues {
 		http.Error(w, "the store is full", http.StatusInsufficientStorage)
 		return
 	}
@@ -58,44 +57,44 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "stored")
 }
 
-// atMost accepts no more than n connections at once: each may hold memory here. The others wait at
-// the box's end.
-func atMost(l net.Listener, n int) net.Listener {
-	return &bounded{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
+// limit returns a listener that has at most n connections open at a time, because each holds
+// memory. Further connections wait in the box.
+func limit(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, open: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
-type bounded struct {
+type limited struct {
 	net.Listener
-	free   chan struct{} // has something for each connection that is open
+	open   chan struct{} // holds a token for each open connection
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (b *bounded) Accept() (net.Conn, error) {
+func (l *limited) Accept() (net.Conn, error) {
 	select {
-	case b.free <- struct{}{}:
-	case <-b.closed:
+	case l.open <- struct{}{}:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-	conn, err := b.Listener.Accept()
+	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-b.free
+		<-l.open
 		return nil, err
 	}
-	return &counted{Conn: conn, ended: sync.OnceFunc(func() { <-b.free })}, nil
+	return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { <-l.open })}, nil
 }
 
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
-type counted struct {
+type limitedConn struct {
 	net.Conn
-	ended func()
+	release func()
 }
 
-func (c *counted) Close() error {
-	defer c.ended()
+func (c *limitedConn) Close() error {
+	defer c.release()
 	return c.Conn.Close()
 }

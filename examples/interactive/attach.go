@@ -10,13 +10,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// attach runs command in the session, with the keys as its input and the screen as its output, and
-// returns its exit status. It leaves a Read of keys behind, which ends with the program.
+// attach runs a command in the session and returns its exit status. The command reads keys and
+// writes to screen. A Read of keys stays behind until the program's end.
 func attach(ctx context.Context, s sandbox.Session, command string, keys io.Reader,
 	screen io.Writer) (status int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { cancel(typing(ctx, s, keys)) }()
+	go func() { cancel(typeKeys(ctx, s, keys)) }()
 
 	res, err := s.Execute(ctx, command, sandbox.Tee(screen),
 		sandbox.AtQuestion(sandbox.KeepWaiting))
@@ -29,9 +29,9 @@ func attach(ctx context.Context, s sandbox.Session, command string, keys io.Read
 	return res.ExitCode, nil
 }
 
-// typing passes keys on until there are no more. It does not wait for what they cause: the call
-// with the Tee does.
-func typing(ctx context.Context, s sandbox.Session, keys io.Reader) error {
+// typeKeys types keys into the session's command until there are no more. It does not wait for
+// their effect, because the call of Execute shows it.
+func typeKeys(ctx context.Context, s sandbox.Session, keys io.Reader) error {
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := keys.Read(buf)
@@ -46,7 +46,7 @@ func typing(ctx context.Context, s sandbox.Session, keys io.Reader) error {
 			if !errors.Is(err, sandbox.ErrIdle) {
 				return err
 			}
-			time.Sleep(time.Millisecond) // a person who types ahead: Execute is about to begin
+			time.Sleep(time.Millisecond) // the person types ahead, and Execute is about to begin
 		}
 	}
 }

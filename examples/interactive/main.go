@@ -3,13 +3,13 @@
 //	go run ./examples/interactive [-box local|docker|ssh] [-image name] [user@host[:port]]
 //		[-- command]
 //
-// Without -box, the box is ssh if a machine is named, else local. The command is bash, where the
-// box has it, or sh. The terminal is in raw mode: every key goes to the session, ^C too; what the
-// session's terminal gets is shown as it is; and the session's terminal always has the size of this
-// one. When the command ends, its exit status is the program's.
+// Without -box, the box is ssh if you name a machine, and otherwise local. The default command is
+// bash or, if the box has no bash, sh. The terminal is in raw mode: every key goes to the session,
+// also ^C, and the session's output is shown as it is. The session's terminal has the size of this
+// one. The exit status is that of the command.
 //
-// A program of the box can do to this terminal what any program on it can: set its title, clear it,
-// perhaps write its clipboard. Attach to what you would log in to.
+// A program in the box can do to this terminal what any program on it can do: set its title, clear
+// it, perhaps write the clipboard. Attach only to boxes to which you would log in.
 package main
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// personal sets up a session for a person instead of a program: lines end with "\r\n", as a
-// terminal in raw mode needs; ^C is shown; pagers work. The shell's own startup files do the rest.
+// personal prepares a session for a person. Lines end with "\r\n", as a terminal in raw mode
+// needs. ^C is echoed. Pagers work. The shell's own startup files do the rest.
 const personal = "stty onlcr echoctl; unset PAGER GIT_PAGER MANPAGER"
 
 // shell is the command if none is given.
@@ -46,8 +46,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run is main with defers that run: the terminal is restored and the box closed before the program
-// exits.
+// run is main with deferred calls: they restore the terminal and close the box before main exits.
 func run(args []string) (status int, err error) {
 	c, err := parse(args)
 	if err != nil {
@@ -55,11 +54,10 @@ func run(args []string) (status int, err error) {
 	}
 	stdin := int(os.Stdin.Fd())
 	if !term.IsTerminal(stdin) || !term.IsTerminal(int(os.Stdout.Fd())) {
-		return 2, errors.New("standard input and output have to be a terminal; for programs " +
-			"there is Execute")
+		return 2, errors.New("standard input and output have to be a terminal: run it in one")
 	}
-	// No SIGINT: ^C is a key for the session. Until the terminal is in raw mode, ^C ends this
-	// program.
+	// SIGINT is not among these, because ^C is a key for the session. Until the terminal is in raw
+	// mode, ^C ends this program.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 
@@ -88,25 +86,27 @@ func run(args []string) (status int, err error) {
 	defer term.Restore(stdin, before)
 	stopResizing := onResize(func() {
 		if rows, cols, known := size(stdin); known {
-			session.Resize(ctx, rows, cols) // an odd size is no reason to end
+			session.Resize(ctx, rows, cols) // the session goes on if it refuses the size
 		}
 	})
 	defer stopResizing()
-	// In a subshell: exit and exec in the command must not end the session's own shell.
+	// The command runs in a subshell, so that exit and exec do not end the session's own shell.
 	return attach(ctx, session, "("+c.command+"\n)", os.Stdin, os.Stdout)
 }
 
-// size returns the terminal's size. Some, such as a serial line's, do not know theirs: it is 0 × 0.
+// size returns the terminal's size. Some terminals, such as a serial line, do not know their size
+// and report 0 × 0.
 func size(fd int) (rows, cols int, known bool) {
 	cols, rows, err := term.GetSize(fd)
 	return rows, cols, err == nil && rows > 0 && cols > 0
 }
 
-// A choice is what the command line says.
+// A choice is the command line of the program.
 type choice struct {
 	box, image, user, address, command string
 }
 
+// parse parses the command line: flags, a machine, and a command after "--".
 func parse(args []string) (choice, error) {
 	c := choice{command: shell}
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -123,7 +123,7 @@ func parse(args []string) (choice, error) {
 		return c, err
 	}
 	if flags.NArg() > 1 {
-		return c, fmt.Errorf("unexpected argument %q; a command goes after --", flags.Arg(1))
+		return c, fmt.Errorf("unexpected argument %q: give a command after --", flags.Arg(1))
 	}
 	if c.address = flags.Arg(0); strings.Contains(c.address, "@") {
 		at := strings.LastIndexByte(c.address, '@')
@@ -135,35 +135,23 @@ func parse(args []string) (choice, error) {
 	case c.box == "":
 		c.box = "local"
 	case c.box == "ssh" && c.address == "":
-		return c, errors.New("-box ssh: which machine? Give user@host or user@host:port")
+		return c, errors.New("-box ssh needs a machine: give user@host or user@host:port")
 	case c.box != "ssh" && c.address != "":
-		return c, fmt.Errorf("-box %s has no use for the machine %q", c.box, c.address)
+		return c, fmt.Errorf("-box %s takes no machine: leave %q out, or give -box ssh", c.box,
+			c.address)
 	case c.box != "local" && c.box != "docker" && c.box != "ssh":
-		return c, fmt.Errorf("-box is %q: it can be local, docker or ssh", c.box)
+		return c, fmt.Errorf("-box is %q: give local, docker or ssh", c.box)
 	}
 	return c, nil
 }
 
-// open opens the box. The branches look alike, but a nil *LocalBox in an interface is not a nil
-// interface.
+// open opens the box.
 func (c choice) open(ctx context.Context) (sandbox.Sandbox, error) {
 	switch c.box {
 	case "docker":
-		box, err := sshbox.New(ctx, sshbox.Config{Image: c.image})
-		if err != nil {
-			return nil, err
-		}
-		return box, nil
+		return sshbox.New(ctx, sshbox.Config{Image: c.image})
 	case "ssh":
-		box, err := sshbox.Dial(ctx, sshbox.DialConfig{Address: c.address, User: c.user})
-		if err != nil {
-			return nil, err
-		}
-		return box, nil
+		return sshbox.Dial(ctx, sshbox.DialConfig{Address: c.address, User: c.user})
 	}
-	box, err := localbox.New(ctx, localbox.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return box, nil
+	return localbox.New(ctx, localbox.Config{})
 }

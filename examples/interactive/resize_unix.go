@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// onResize calls f whenever the size of this program's terminal has changed, until stop returns.
+// onResize calls f whenever the size of this program's terminal has changed. stop ends that.
 func onResize(f func()) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		f() // it may have changed before
+		f() // for a change before Notify
 		for range changed {
 			f()
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// onResize calls f from time to time, until stop returns: there is no SIGWINCH here.
+// onResize calls f every half second, because this system has no SIGWINCH. stop ends that.
 func onResize(f func()) (stop func()) {
 	ended := make(chan struct{})
 	var wait sync.WaitGroup

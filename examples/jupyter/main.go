@@ -1,11 +1,11 @@
-// Jupyter runs cells in an IPython kernel in a sandbox, and brings out the figure that one of them
-// plots, as a PNG.
+// Jupyter runs cells in an IPython kernel in a sandbox, and writes the figure that one of them
+// plots to a PNG file.
 //
 //	go run ./examples/jupyter [-box auto|docker|local] [-image name] [-o plot.png]
 //
-// It works in a Docker container where an engine answers and the image is there, else in a
-// LocalBox, a directory of this machine; that needs a python3 with ipykernel, jupyter_client and
-// matplotlib.
+// With -box auto, the sandbox is a Docker container if an engine answers and has the image.
+// Otherwise it is a LocalBox, which is a directory of this machine. Then this machine needs a
+// python3 with ipykernel, jupyter_client and matplotlib.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/signal"
 	"strings"
@@ -28,28 +29,28 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// testImage is made by "make image", and is in no registry.
+// testImage is the image that "make image" builds. No registry has it.
 const testImage = "sandshell-test:latest"
 
 //go:embed matplotlib
 var files embed.FS
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
-		"it can be had")
+	log.SetFlags(0)
+	log.SetPrefix("jupyter: ")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker if an "+
+		"engine answers")
 	image := flag.String("image", testImage, "the container's image, a Debian")
-	file := flag.String("o", "plot.png", "where the figure goes")
+	file := flag.String("o", "plot.png", "the file for the figure")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "jupyter: it takes no arguments but flags (-help lists them), not "+
-			"%q\n", flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, *kind, *image, *file, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "jupyter:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
@@ -67,7 +68,7 @@ func run(ctx context.Context, kind, image, file string, out io.Writer) (err erro
 	}
 	defer client.Close()
 
-	// A cell: what it prints comes as it is printed, and its value is in the Result.
+	// The output of a cell comes as it is printed. The Result has the value of the last expression.
 	result, err := cell(ctx, client, out, `
 import math
 angles = [n * math.tau / 200 for n in range(201)]
@@ -78,7 +79,7 @@ max(math.sin(a) for a in angles)`)
 	}
 	fmt.Fprintln(out, "The sine is at most", printable(result.Text))
 
-	// The kernel remembers angles. The figure comes as a PNG.
+	// The kernel remembers angles. The Result has the figure as a PNG.
 	result, err = cell(ctx, client, out, `
 import matplotlib.pyplot as plt
 plt.plot(angles, [math.sin(a) for a in angles], color="crimson")
@@ -89,15 +90,15 @@ plt.show()`)
 	}
 	figures := result.All(jupyter.ImagePNG)
 	if len(figures) != 1 {
-		return fmt.Errorf("there are %d figures", len(figures))
+		return fmt.Errorf("the cell has shown %d figures, not 1", len(figures))
 	}
 	if err := os.WriteFile(file, figures[0], 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "The plot is in", file)
 
-	// In the box there is execute_cli, for the same kernel. A cell that raises is no error of
-	// Execute: it exits with 1.
+	// The command execute_cli of the box uses the same kernel. If a cell raises an exception,
+	// execute_cli exits with 1. To Execute that is no error.
 	res, err := box.Execute(ctx, "echo 'angles[1000]' | execute_cli")
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ plt.show()`)
 	return nil
 }
 
-// cell runs a cell that is not to raise.
+// cell runs a cell, and returns an error if the cell raises an exception.
 func cell(ctx context.Context, client *jupyter.Client, out io.Writer,
 	code string) (*jupyter.Result, error) {
 	result, err := client.Run(ctx, code, jupyter.Stream(func(e jupyter.Event) {
@@ -121,8 +122,8 @@ func cell(ctx context.Context, client *jupyter.Client, out io.Writer,
 	return result, nil
 }
 
-// printable returns what a kernel says without what could change the terminal's title, clear its
-// screen, or show the text in another order than it is in.
+// printable returns a text of the kernel without the characters that could clear the terminal,
+// change its title, or change the order in which it shows the text.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -132,7 +133,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// open opens a box of that kind that has a kernel and matplotlib.
+// open opens a box of a kind, with a kernel and matplotlib.
 func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
 	setup, err := fs.Sub(files, "matplotlib")
 	if err != nil {
@@ -145,17 +146,12 @@ func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
 	switch kind {
 	case "docker":
 		c := sshbox.Config{Image: image, Plugins: plugins, Progress: func(p sshbox.PullProgress) {
-			fmt.Fprintln(os.Stderr, p.Status) // the first time, setting up takes minutes
+			log.Println(p.Status) // the first time, the setup takes minutes
 		}}
 		if image == testImage {
 			c.Pull = sshbox.PullNever
 		}
-		box, err := sshbox.New(ctx, c)
-		if err != nil {
-			// not (*sshbox.DockerSSHBox)(nil), which as an interface would not be nil
-			return nil, err
-		}
-		return box, nil
+		return sshbox.New(ctx, c)
 	case "local":
 		box, err := localbox.New(ctx, localbox.Config{})
 		if err != nil {
@@ -170,8 +166,8 @@ func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
 		if err == nil || ctx.Err() != nil {
 			return box, err
 		}
-		fmt.Fprintf(os.Stderr, "There is no container because: %v\n", err)
+		log.Println("using a LocalBox, because there is no container:", err)
 		return open(ctx, "local", image)
 	}
-	return nil, fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
+	return nil, fmt.Errorf("-box is %q: give auto, docker or local", kind)
 }

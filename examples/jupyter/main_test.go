@@ -31,9 +31,8 @@ func take(t *testing.T, kind string) {
 }
 
 func TestDocker(t *testing.T) {
-	testenv.NeedsFull(t, "to install Jupyter and matplotlib in a container takes two minutes: "+
-		"plugin/jupyter's TestBoxes and TestConfined do in make test-all, and this program runs "+
-		"on this machine every day")
+	testenv.NeedsFull(t, "to install Jupyter and matplotlib in a container takes two minutes, "+
+		"and plugin/jupyter's TestBoxes and TestConfined install Jupyter too")
 	dockertest.Engine(t, testImage)
 	take(t, "docker")
 }
@@ -49,7 +48,7 @@ func TestLocal(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), "cloud", testImage, "", nil),
-		`-box is "cloud": it can be auto, docker or local`)
+		`-box is "cloud": give auto, docker or local`)
 }
 
 func TestPrintable(t *testing.T) {

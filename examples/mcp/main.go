@@ -1,12 +1,12 @@
-// Mcp gives an MCP client (an agent, an editor, a chat program) a sandbox: a shell that stays,
-// files and background jobs, in a container of its own for each session. The client starts it, and
-// speaks with it by standard input and output:
+// Mcp gives an MCP client, such as an agent, an editor or a chat program, a sandbox: a shell that
+// stays, files and background jobs. Each session has a container of its own. The client starts the
+// program, and speaks with it over standard input and output:
 //
 //	go run ./examples/mcp [-image name] [-network name] [-linger 30s] [-local] [-listen :8080]
 //
-// With -local commands run on this machine, as the user who runs it, with all that user may do.
-// With -listen it serves any number of clients by streamable HTTP at /mcp; it asks nobody who they
-// are. The README has the configuration for a client.
+// With -local, commands run on this machine, with all rights of the user who runs the program. With
+// -listen, it serves any number of clients over streamable HTTP at /mcp, and does not authenticate
+// them. docs/agents.md has the configuration for a client.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,10 +31,10 @@ import (
 	"github.com/sandshell/sandshell/tools/mcp"
 )
 
-// testImage is made by "make image", and is in no registry.
+// testImage is the image that "make image" builds. No registry has it.
 const testImage = "sandshell-test"
 
-// settings are what the command line says.
+// settings are the flags of the command line.
 type settings struct {
 	image, network, listen string
 	local                  bool
@@ -41,40 +42,39 @@ type settings struct {
 }
 
 func main() {
+	log.SetFlags(0)
+	log.SetPrefix("mcp: ")
 	var s settings
 	flag.StringVar(&s.image, "image", testImage, "the image of the containers")
 	flag.StringVar(&s.network, "network", "none", "the network of the containers")
 	flag.StringVar(&s.listen, "listen", "", "the address to serve HTTP on, instead of standard "+
 		"input and output")
 	flag.DurationVar(&s.linger, "linger", 30*time.Second,
-		"for how long a container goes on after this program was killed")
-	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, not "+
-		"in a container")
+		"how long a container goes on if this program is killed")
+	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, "+
+		"instead of a container")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "mcp: it takes no arguments but flags (-help lists them), not %q\n",
-			flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 	flag.Visit(func(f *flag.Flag) {
 		if s.local && (f.Name == "image" || f.Name == "network" || f.Name == "linger") {
-			fmt.Fprintf(os.Stderr, "mcp: -%s is about a container, and -local has none: leave "+
-				"out one of them\n", f.Name)
+			log.Printf("-%s is for a container, and -local has none: leave one of them out", f.Name)
 			os.Exit(2)
 		}
 	})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, s, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "mcp:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
-// run serves until the client ends the session, or ctx ends. Standard output is the protocol's: all
-// else goes to log.
-func run(ctx context.Context, s settings, log io.Writer) (err error) {
-	server, closeAll, err := newServer(s, slog.New(slog.NewTextHandler(log,
+// run serves until the client ends the session, or until ctx ends. Only the protocol may write to
+// standard output. Everything else goes to stderr.
+func run(ctx context.Context, s settings, stderr io.Writer) (err error) {
+	server, closeAll, err := newServer(s, slog.New(slog.NewTextHandler(stderr,
 		&slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		return err
@@ -83,9 +83,10 @@ func run(ctx context.Context, s settings, log io.Writer) (err error) {
 	if s.listen == "" {
 		return server.Stdio(ctx)
 	}
-	return serveHTTP(ctx, s.listen, server.Handler(), log)
+	return serveHTTP(ctx, s.listen, server.Handler(), stderr)
 }
 
+// newServer returns the MCP server, and a function that closes it with its boxes.
 func newServer(s settings,
 	logger *slog.Logger) (server *mcp.Server, closeAll func() error, err error) {
 	open, closePool, err := boxes(s, logger)
@@ -106,16 +107,16 @@ func newServer(s settings,
 	return server, func() error { return errors.Join(server.Close(), closePool()) }, nil
 }
 
-// instructions are for the model.
+// instructions returns what the server tells the model.
 func instructions(s settings) string {
 	if s.local {
 		return "The tools work on the user's own machine: take care."
 	}
-	return "The tools work in a container of your own, which goes when the session ends."
+	return "The tools work in a container of your own, which is removed when the session ends."
 }
 
-// boxes returns a function that makes a box for a session. Of containers one is made ahead of each
-// client, where there can be several.
+// boxes returns a function that makes the box of a session. Over HTTP, a pool makes the container
+// for the next client ahead.
 func boxes(s settings,
 	logger *slog.Logger) (
 	open func(ctx context.Context) (sandbox.Sandbox, error), closePool func() error, err error,
@@ -145,7 +146,8 @@ func boxes(s settings,
 	}, pool.Close, nil
 }
 
-func serveHTTP(ctx context.Context, address string, handler http.Handler, log io.Writer) error {
+// serveHTTP serves the handler at /mcp until ctx ends.
+func serveHTTP(ctx context.Context, address string, handler http.Handler, out io.Writer) error {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", handler)
 	l, err := net.Listen("tcp", address)
@@ -158,9 +160,9 @@ func serveHTTP(ctx context.Context, address string, handler http.Handler, log io
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
-	stop := context.AfterFunc(ctx, func() { h.Close() }) // a stream never ends by itself
+	stop := context.AfterFunc(ctx, func() { h.Close() }) // Shutdown would wait for streams
 	defer stop()
-	fmt.Fprintf(log, "serving http://%s/mcp\n", l.Addr())
+	fmt.Fprintf(out, "serving http://%s/mcp\n", l.Addr())
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

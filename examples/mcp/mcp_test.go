@@ -17,20 +17,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is the example itself where a test has started it as a server.
+// TestMain runs the program if a test has started this binary as a server.
 func TestMain(m *testing.M) {
 	if os.Getenv("SANDSHELL_TEST_MCP") != "" {
-		os.Unsetenv("SANDSHELL_TEST_MCP") // of its commands it is none
+		os.Unsetenv("SANDSHELL_TEST_MCP") // its commands must not see it
 		main()
 		return
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// limit is against hanging.
+// limit is how long a test waits for what has to happen.
 const limit = time.Minute
 
-// server is the command of the example with these flags, in a directory of its own.
+// server returns the command that starts the program with flags, in a directory of its own.
 func server(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -51,11 +51,12 @@ func each(t *testing.T, test func(t *testing.T, server *exec.Cmd)) {
 	t.Run("docker", func(t *testing.T) {
 		t.Parallel()
 		dockertest.Engine(t, dockertest.Image)
-		test(t, server(t, "-linger", "1s")) // what a server that is killed leaves ends by itself
+		test(t, server(t, "-linger", "1s")) // the container of a killed server ends by itself
 	})
 }
 
-// A client in another language, by plain JSON-RPC, finds a bug, fixes it and runs the tests.
+// TestPlainClient lets a client in Python, with plain JSON-RPC, find a bug, fix it and run the
+// tests.
 func TestPlainClient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, server *exec.Cmd) {
@@ -70,7 +71,7 @@ func TestPlainClient(t *testing.T) {
 	})
 }
 
-// A scripted agent with the SDK's client.
+// An agent follows a script, with the SDK's client.
 type agent struct {
 	t *testing.T
 	*sdk.ClientSession
@@ -85,8 +86,8 @@ func start(t *testing.T, cmd *exec.Cmd) agent {
 	return agent{t, c}
 }
 
-// calls calls a tool, with arguments by names and values in turn, and returns the text.
-func (a agent) calls(tool string, kv ...any) string {
+// call calls a tool and returns the text. kv are the names and values of the arguments in turn.
+func (a agent) call(tool string, kv ...any) string {
 	a.t.Helper()
 	args := map[string]any{}
 	for i := 0; i < len(kv); i += 2 {
@@ -95,29 +96,30 @@ func (a agent) calls(tool string, kv ...any) string {
 	r, err := a.CallTool(a.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
 	require.NoError(a.t, err)
 	text := r.Content[0].(*sdk.TextContent).Text
-	if before, _, on := strings.Cut(text, "[still running"); on { // on a busy machine
-		return before + a.calls("wait")
+	if before, _, on := strings.Cut(text, "[still running"); on { // the machine is busy
+		return before + a.call("wait")
 	}
 	return text
 }
 
-func (a agent) copies(file string) {
+// write writes a file of the task into the project.
+func (a agent) write(file string) {
 	content, err := os.ReadFile("testdata/task/" + file)
 	require.NoError(a.t, err)
-	require.Contains(a.t, a.calls("write", "path", "project/"+file, "content", string(content)),
+	require.Contains(a.t, a.call("write", "path", "project/"+file, "content", string(content)),
 		"[wrote ")
 }
 
-// The SDK's client does the same, with wrong calls, a cancelled one and a server that is killed in
-// between.
+// TestSDKClient does the same with the SDK's client. It makes wrong calls, cancels one, and kills
+// the server in between.
 func TestSDKClient(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, server *exec.Cmd) {
 		a := start(t, server)
-		a.copies("stats.py")
-		a.copies("test_stats.py")
-		a.calls("run", "command", "cd project; mkfifo going")
-		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"),
+		a.write("stats.py")
+		a.write("test_stats.py")
+		a.call("run", "command", "cd project; mkfifo going")
+		require.Contains(t, a.call("run", "command", "python3 -B test_stats.py"),
 			"FAILED (failures=1)")
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -127,43 +129,43 @@ func TestSDKClient(t *testing.T) {
 				Arguments: map[string]any{"command": "echo >going; sleep 1000", "seconds": 1000}})
 			ended <- err
 		}()
-		a.calls("job_start", "command", "cat going")
-		a.calls("job_wait", "job", "job-1")
+		a.call("job_start", "command", "cat going")
+		a.call("job_wait", "job", "job-1")
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 		require.Eventually(t, func() bool {
-			return strings.HasSuffix(a.calls("run", "command", "pwd"), "/project\n")
-		}, limit, time.Millisecond,
-			"once the command is interrupted")
+			return strings.HasSuffix(a.call("run", "command", "pwd"), "/project\n")
+		}, limit, time.Millisecond, "the server refuses commands until the first is interrupted")
 
-		require.Contains(t, a.calls("run", "comand", "pwd"), `"comand"`)
-		require.Contains(t, a.calls("rum", "command", "pwd"), "rum")
+		require.Contains(t, a.call("run", "comand", "pwd"), `"comand"`)
+		require.Contains(t, a.call("rum", "command", "pwd"), "rum")
 		require.NoError(t, server.Process.Kill())
 		_, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "look"})
 		require.Error(t, err)
 		a.Close()                           // waits for the server's end
-		_, err = localbox.Reap(t.Context()) // what the box of this machine has left
+		_, err = localbox.Reap(t.Context()) // removes what the LocalBox has left
 		require.NoError(t, err)
 		again := exec.Command(server.Path, server.Args[1:]...)
 		again.Env, again.Dir, again.Stderr = server.Env, server.Dir, server.Stderr
-		a = start(t, again) // where the box was a container, it is another one
-		a.copies("stats.py")
-		a.copies("test_stats.py")
-		a.calls("run", "command", "cd project")
+		a = start(t, again) // in another container
+		a.write("stats.py")
+		a.write("test_stats.py")
+		a.call("run", "command", "cd project")
 
-		require.Contains(t, a.calls("run", "command", "grep -n middle stats.py"),
+		require.Contains(t, a.call("run", "command", "grep -n middle stats.py"),
 			"13:    return (ordered[middle] + ordered[middle + 1]) / 2")
-		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "middle + 1", "new",
+		require.Contains(t, a.call("edit", "path", "stats.py", "old", "middle + 1", "new",
 			"middle"), "[replaced in stats.py at line 13]")
-		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"),
-			"FAILED (failures=1)", "a wrong repair")
-		require.Contains(t, a.calls("edit", "path", "stats.py", "old", "ordered[middle] + ", "new",
+		require.Contains(t, a.call("run", "command", "python3 -B test_stats.py"),
+			"FAILED (failures=1)", "the first change is wrong")
+		require.Contains(t, a.call("edit", "path", "stats.py", "old", "ordered[middle] + ", "new",
 			"ordered[middle - 1] + "), "at line 13]")
-		require.Contains(t, a.calls("run", "command", "python3 -B test_stats.py"), "\nOK\n")
+		require.Contains(t, a.call("run", "command", "python3 -B test_stats.py"), "\nOK\n")
 	})
 }
 
-// A server that is killed leaves no container; one that its client leaves, none at once.
+// TestKilled shows that the container of a killed server ends by itself, and that the container of
+// a session is gone when its client has closed it.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	engine := dockertest.Engine(t, dockertest.Image)
@@ -177,7 +179,7 @@ func TestKilled(t *testing.T) {
 	}
 	cmd := server(t, "-linger", "1s")
 	a := start(t, cmd)
-	require.Equal(t, "hi\n", a.calls("run", "command", "echo hi"))
+	require.Equal(t, "hi\n", a.call("run", "command", "echo hi"))
 	require.Equal(t, 1, containers(cmd))
 	require.NoError(t, cmd.Process.Kill())
 	_, err := a.CallTool(t.Context(), &sdk.CallToolParams{Name: "look"})
@@ -186,12 +188,13 @@ func TestKilled(t *testing.T) {
 
 	cmd = server(t)
 	a = start(t, cmd)
-	require.Equal(t, "hi\n", a.calls("run", "command", "echo hi"))
+	require.Equal(t, "hi\n", a.call("run", "command", "echo hi"))
 	require.NoError(t, a.Close())
 	require.Zero(t, containers(cmd))
 }
 
-// Over HTTP each client has a box of its own, and the end of the server is the end of all.
+// TestHTTP shows that each client over HTTP has a box of its own, and that the end of the server
+// ends them all.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, server *exec.Cmd) {
@@ -210,9 +213,9 @@ func TestHTTP(t *testing.T) {
 			return agent{t, c}
 		}
 		one, two := connect(), connect()
-		require.Empty(t, one.calls("run", "command", "X=one"))
-		require.Equal(t, "\n", two.calls("run", "command", "echo $X"))
-		require.Equal(t, "one\n", one.calls("run", "command", "echo $X"))
+		require.Equal(t, "[no output]\n", one.call("run", "command", "X=one"))
+		require.Equal(t, "\n", two.call("run", "command", "echo $X"))
+		require.Equal(t, "one\n", one.call("run", "command", "echo $X"))
 		require.NoError(t, two.Close())
 		require.NoError(t, server.Process.Signal(os.Interrupt))
 		require.NoError(t, server.Wait())

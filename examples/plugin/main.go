@@ -1,12 +1,13 @@
-// Plugin shows how to write a plugin of one's own: something that a sandbox has to have, and is set
-// up where it is missing.
+// Plugin shows how to write a plugin. A plugin is something that a sandbox needs. It is set up in a
+// sandbox that lacks it.
 //
 //	go run ./examples/plugin [-box auto|docker|local] [-image name]
 //
-// The plugin is in checkpoint.go, ten lines, and in checkpoint/, a setup.sh with two commands. It
-// needs neither root nor network, and so works in a Docker container, where an engine answers and
-// the image is there, and in a LocalBox, a directory of this machine. The exit status is 0 only if
-// all is as it should be.
+// The plugin is checkpoint.go, which has ten lines, and the directory checkpoint, which has
+// setup.sh and two commands. It needs neither root nor a network, so it works in a Docker container
+// and in a LocalBox, which is a directory of this machine. With -box auto, the program uses a
+// container if a Docker engine answers and has the image. The exit status is 0 only if every check
+// succeeds.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,24 +28,24 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// testImage is made by "make image", and is in no registry.
+// testImage is the image that "make image" builds. No registry has it.
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
-		"it can be had")
+	log.SetFlags(0)
+	log.SetPrefix("plugin: ")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker if an "+
+		"engine answers")
 	image := flag.String("image", testImage, "the container's image: any with a shell")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "plugin: it takes no arguments but flags (-help lists them), not "+
-			"%q\n", flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kind, *image, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "plugin:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
@@ -63,7 +65,7 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 	if err := plugin.Install(ctx, box, p); err != nil {
 		return err
 	}
-	if err := plugin.Install(ctx, box, p); err != nil { // it is there: nothing runs
+	if err := plugin.Install(ctx, box, p); err != nil { // does nothing, as Check succeeds
 		return err
 	}
 
@@ -86,40 +88,37 @@ func run(ctx context.Context, kind, image string, out io.Writer) (err error) {
 		}
 	}
 
-	fmt.Fprintln(out, "\n== One that cannot be set up says why")
+	fmt.Fprintln(out, "\n== A plugin that cannot be set up says why")
 	failing := plugin.Plugin{Name: "flying", Files: fstest.MapFS{
 		"setup.sh": {Data: []byte("#!/bin/sh\necho looking for wings\necho there are none " +
 			">&2\nexit 4\n")},
 	}}
 	var failed *plugin.Error
 	if err := plugin.Install(ctx, box, failing); !errors.As(err, &failed) {
-		return fmt.Errorf("a setup.sh has ended with 4, and the error is: %w", err)
+		return fmt.Errorf("setup.sh has ended with 4, and the error is: %w", err)
 	}
 	fmt.Fprintf(out, "%v\n(of %s, exit status %d)\n", failed, failed.Plugin, failed.ExitCode)
 	return nil
 }
 
-// open opens a box of that kind. Install takes any sandbox.Sandbox.
+// open opens a box of a kind. plugin.Install takes any sandbox.Sandbox.
 func open(ctx context.Context, kind, image string) (sandbox.Sandbox, error) {
-	if kind == "docker" || kind == "auto" {
+	switch kind {
+	case "docker":
 		c := sshbox.Config{Image: image, Dir: "/tmp", Network: "none"}
 		if image == testImage {
 			c.Pull = sshbox.PullNever
 		}
-		box, err := sshbox.New(ctx, c)
-		if err == nil {
-			return box, nil
+		return sshbox.New(ctx, c)
+	case "local":
+		return localbox.New(ctx, localbox.Config{})
+	case "auto":
+		box, err := open(ctx, "docker", image)
+		if err == nil || ctx.Err() != nil {
+			return box, err
 		}
-		if kind == "docker" || ctx.Err() != nil {
-			return nil, err
-		}
-		fmt.Fprintln(os.Stderr, "plugin: in a LocalBox, since there is no container:", err)
-	} else if kind != "local" {
-		return nil, fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
+		log.Println("using a LocalBox, because there is no container:", err)
+		return open(ctx, "local", image)
 	}
-	box, err := localbox.New(ctx, localbox.Config{})
-	if err != nil {
-		return nil, err // not (*localbox.LocalBox)(nil), which as an interface would not be nil
-	}
-	return box, nil
+	return nil, fmt.Errorf("-box is %q: give auto, docker or local", kind)
 }

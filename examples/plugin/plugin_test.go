@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// take runs the example, and checks that its transcript has all these, one after the other.
+// take runs the example, and checks that its transcript matches the patterns, one after the other.
 func take(t *testing.T, kind string, patterns ...string) {
 	t.Helper()
 	var out strings.Builder
@@ -30,7 +30,8 @@ func take(t *testing.T, kind string, patterns ...string) {
 			out.String())
 		transcript = transcript[at[1]:]
 	}
-	require.Equal(t, 1, strings.Count(out.String(), "checkpoints are kept in"), "set up once")
+	require.Equal(t, 1, strings.Count(out.String(), "checkpoints are kept in"),
+		"setup.sh runs once")
 }
 
 func TestLocal(t *testing.T) {
@@ -55,5 +56,5 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), "cloud", testImage, &strings.Builder{}),
-		`-box is "cloud": it can be auto, docker or local`)
+		`-box is "cloud": give auto, docker or local`)
 }

@@ -1,14 +1,14 @@
-// Quickstart is a tour of sandshell: a program is built, asked, served, stopped and recorded in a
-// sandbox.
+// Quickstart is a tour of sandshell. In a sandbox it builds a program, answers a question, runs a
+// server and stops a loop.
 //
 //	go run ./examples/quickstart [-box auto|docker|local] [-image name] [-record file]
 //
-// It works in a Docker container where an engine answers and the image is there, else in a
-// LocalBox, a directory of this machine, and says which and why. Each step checks what it gets: the
-// exit status is 0 only if all is as it should be.
+// If a Docker engine answers and has the image, the tour works in a container. Otherwise it works
+// in a LocalBox, which is a directory of this machine. It says which, and why. Each step checks
+// what it gets. The exit status is 0 only if every check succeeds.
 //
-// Read on in tour.go, from top to bottom; server.go is one chapter of it. How things are shown is
-// in transcript.go.
+// To read the program, go on with tour.go, from top to bottom. server.go has one chapter of the
+// tour, and transcript.go prints.
 package main
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// testImage is made by "make image", and is in no registry.
+// testImage is the image that "make image" builds. No registry has it.
 const testImage = "sandshell-test:latest"
 
 func main() {
-	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker where "+
-		"it can be had")
+	kind := flag.String("box", "auto", "where to work: docker, local, or auto for docker if an "+
+		"engine answers")
 	image := flag.String("image", testImage, "the container's image: one with make and python3")
 	record := flag.String("record", "", "a file for a recording of the tour, which asciinema plays")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "quickstart: it takes no arguments but flags (-help lists them), "+
-			"not %q\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "quickstart: it takes only flags (-help lists them), not %q\n",
+			flag.Args())
 		os.Exit(2)
 	}
 
-	// ^C ends the context, which kills the command under way and lets run close the box. A second
-	// ^C ends this program at once, as without NotifyContext.
+	// ^C ends the context. That kills the command under way, and run closes the box. A second ^C
+	// ends this program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, *kind, *image, *record)
@@ -57,8 +57,8 @@ func main() {
 	}
 }
 
-// run opens a box, takes the tour and closes the box. Close's error matters too: a container may be
-// left.
+// run opens a box, takes the tour and closes the box. It returns the error of Close too, because
+// that may mean that a container is left.
 func run(ctx context.Context, kind, image, record string) (err error) {
 	began := time.Now()
 	box, why, err := open(ctx, kind, image)
@@ -67,7 +67,7 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	}
 	defer func() { err = errors.Join(err, box.Close()) }()
 	t := &tour{box: box, local: box.String() == "LocalBox", transcript: newTranscript(os.Stdout)}
-	t.say("This is %s: %s. It was ready in %s.", box, why, took(time.Since(began)))
+	t.say("This is %s: %s. It was ready in %s.", box, why, rounded(time.Since(began)))
 	if record == "" {
 		return t.take(ctx)
 	}
@@ -76,7 +76,7 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	if err != nil {
 		return err
 	}
-	// it takes the box's place, and closing it closes the box
+	// The recorder takes the box's place, and its Close closes the box.
 	rec := recording.New(box, file)
 	t.box = rec
 	if err := errors.Join(t.take(ctx), rec.Close(), file.Close()); err != nil {
@@ -86,20 +86,20 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	return nil
 }
 
-// open opens a box of that kind, and says in words which it is. Whatever the box, from here on it
-// is a sandbox.Sandbox.
+// open opens a box of a kind. why says what the box is. The rest of the program sees only a
+// sandbox.Sandbox.
 func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why string, err error) {
 	switch kind {
 	case "docker":
 		box, err = openDocker(ctx, image)
 		return box, "a container of the image " + image, err
 	case "local":
-		box, err = openLocal(ctx)
+		box, err = localbox.New(ctx, localbox.Config{})
 		return box, "a temporary directory of this machine; nothing is isolated", err
 	case "auto":
 		box, why, err := open(ctx, "docker", image)
 		if err == nil {
-			return box, why + ", since a Docker engine answers", nil
+			return box, why + ", because a Docker engine answers", nil
 		}
 		if ctx.Err() != nil {
 			return nil, "", err
@@ -108,11 +108,11 @@ func open(ctx context.Context, kind, image string) (box sandbox.Sandbox, why str
 		box, why, err = open(ctx, "local", image)
 		return box, fmt.Sprintf("%s. There is no container because: %v", why, reason), err
 	}
-	return nil, "", fmt.Errorf("-box is %q: it can be auto, docker or local", kind)
+	return nil, "", fmt.Errorf("-box is %q: give auto, docker or local", kind)
 }
 
-// openDocker creates a container. It has no network: nothing here needs one, and Dial reaches it
-// all the same.
+// openDocker creates a container. The container has no network, because the tour needs none. Dial
+// reaches it all the same.
 func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
 	c := sshbox.Config{
 		Image: image, Dir: "/tmp", Network: "none",
@@ -123,17 +123,5 @@ func openDocker(ctx context.Context, image string) (sandbox.Sandbox, error) {
 	if image == testImage {
 		c.Pull = sshbox.PullNever
 	}
-	box, err := sshbox.New(ctx, c)
-	if err != nil {
-		return nil, err // not (*sshbox.DockerSSHBox)(nil), which as an interface would not be nil
-	}
-	return box, nil
-}
-
-func openLocal(ctx context.Context) (sandbox.Sandbox, error) {
-	box, err := localbox.New(ctx, localbox.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return box, nil
+	return sshbox.New(ctx, c)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is this test's binary, which is the program where asProgram is set: so there is one to
-// link, not two.
+// program is this test's binary. If asProgram is set in the environment, the binary is the program.
+// So the linker has only one binary to make.
 var program = os.Args[0]
 
 const asProgram = "SANDSHELL_TEST_QUICKSTART"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Setenv(asProgram, "1") // for those that the tests start
+	os.Setenv(asProgram, "1") // for the programs that the tests start
 	os.Exit(m.Run())
 }
 
@@ -43,7 +43,7 @@ func take(t *testing.T, args ...string) (transcript string, err error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	// so that it closes its box
+	// After an interrupt, the program closes its box.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.CombinedOutput()
@@ -58,7 +58,7 @@ func take(t *testing.T, args ...string) (transcript string, err error) {
 	return string(out), err
 }
 
-// inOrder checks that the transcript has all these, one after the other.
+// inOrder checks that the transcript matches the patterns, one after the other.
 func inOrder(t *testing.T, transcript string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -68,7 +68,7 @@ func inOrder(t *testing.T, transcript string, patterns ...string) {
 	}
 }
 
-// chapters is what each transcript has, where nothing is left out.
+// chapters match a transcript from which no chapter is left out.
 var chapters = []string{
 	`^    hello from tour$`, `^    ok: 25 primes below 100$`, `^    … 40 lines …$`,
 	`^primes is here: \d+ bytes`,
@@ -81,7 +81,7 @@ func TestLocal(t *testing.T) {
 	t.Parallel()
 	transcript, err := take(t, "-box", "local")
 	require.NoError(t, err)
-	require.NotContains(t, transcript, "\x1b", "it is no terminal")
+	require.NotContains(t, transcript, "\x1b", "standard output is not a terminal")
 	inOrder(t, transcript, `^This is LocalBox: `)
 	if strings.Contains(transcript, "Left out:") {
 		inOrder(t, transcript, chapters[0], chapters[len(chapters)-1])
@@ -119,7 +119,7 @@ func TestDocker(t *testing.T) {
 	inOrder(t, transcript, append([]string{`^This is DockerSSHBox: `}, chapters...)...)
 }
 
-// TestColours takes the tour on a terminal, which a box is, with a recording.
+// TestColours takes the tour on the terminal of a box, with a recording.
 func TestColours(t *testing.T) {
 	t.Parallel()
 	box, err := localbox.New(t.Context(), localbox.Config{})
@@ -157,9 +157,8 @@ func TestAutoWithoutAnEngine(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct{ name, says, args string }{
-		{"Box", `-box is "cloud": it can be auto, docker or local`, "-box cloud"},
-		{"Argument", `it takes no arguments but flags (-help lists them), not ["docker"]`,
-			"docker"},
+		{"Box", `-box is "cloud": give auto, docker or local`, "-box cloud"},
+		{"Argument", `it takes only flags (-help lists them), not ["docker"]`, "docker"},
 		{"NoEngine", "no Docker engine answers at unix:///nowhere", "-box docker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -171,7 +170,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// TestInterrupted presses ^C in the middle of the tour: nothing stays behind.
+// TestInterrupted interrupts the tour. Nothing stays behind.
 func TestInterrupted(t *testing.T) {
 	t.Run("Local", func(t *testing.T) {
 		interrupt(t, "local", "while :; do :; done")
@@ -188,7 +187,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// interrupt runs the program until text is in its transcript, and interrupts it.
+// interrupt runs the program, and interrupts it when text is in its transcript.
 func interrupt(t *testing.T, box, text string) (pid int) {
 	t.Helper()
 	temp := t.TempDir()
@@ -217,18 +216,18 @@ func interrupt(t *testing.T, box, text string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// A trigger is a buffer that tells when text is in it.
+// A trigger is a buffer that closes reached when text is in it.
 type trigger struct {
-	buf     bytes.Buffer // not embedded: io.Copy would use its ReadFrom
+	buf     bytes.Buffer // not embedded, because io.Copy would use its ReadFrom
 	text    string
 	reached chan struct{}
-	told    bool
+	done    bool // whether reached is closed
 }
 
 func (w *trigger) Write(p []byte) (int, error) {
 	w.buf.Write(p)
-	if !w.told && strings.Contains(w.buf.String(), w.text) {
-		w.told = true
+	if !w.done && strings.Contains(w.buf.String(), w.text) {
+		w.done = true
 		close(w.reached)
 	}
 	return len(p), nil

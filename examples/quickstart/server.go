@@ -13,17 +13,18 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// serving is what python's server says when it is there. Its port is 0: any free one.
+// serving matches what Python's server prints when it listens. The tour gives it the port 0, which
+// means any free one.
 var serving = regexp.MustCompile(`Serving HTTP on [0-9.]+ port (\d+)`)
 
-// serves starts a server as a job, reads its log, reaches it with an HTTP client and kills it.
-func (t *tour) serves(ctx context.Context) error {
+// runServer starts a server as a job, reads its log, connects to it and kills it.
+func (t *tour) runServer(ctx context.Context) error {
 	if _, err := t.do(ctx,
 		`mkdir site && echo "$greeting from the box" >site/index.html`); err != nil {
 		return err
 	}
-	t.say("A job has a shell and a terminal of its own, beside the session. Its log can be read " +
-		"from any offset.")
+	t.say("A job runs beside the session, with a shell and a terminal of its own. Its log can be " +
+		"read from any offset.")
 	const command = "python3 -m http.server --bind 127.0.0.1 --directory site 0"
 	t.command(command + " # in the background")
 	res, err := t.box.Execute(ctx, "pwd")
@@ -40,8 +41,7 @@ func (t *tour) serves(ctx context.Context) error {
 	}
 	t.output(match[0] + "\n")
 
-	t.say("Dial connects as from inside, also where no port is published and the box has no " +
-		"network.")
+	t.say("Dial connects to an address inside the box. It needs no published port and no network.")
 	client := &http.Client{Transport: &http.Transport{DialContext: t.box.Dial},
 		Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -50,12 +50,12 @@ func (t *tour) serves(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.say("%s answers: %q", url, page) // %q: a box's server could change the terminal
+	t.say("%s answers: %q", url, page) // %q, because escape sequences could change this terminal
 	if page != "hello from the box\n" {
-		return errors.New("that is not what was put there")
+		return errors.New("the page is not the file's content")
 	}
 
-	if err := job.Kill(ctx); err != nil { // returns when it is gone, with all that it has started
+	if err := job.Kill(ctx); err != nil { // returns when all processes of the job are gone
 		return err
 	}
 	if res, err = job.Wait(ctx); err != nil {
@@ -64,19 +64,19 @@ func (t *tour) serves(ctx context.Context) error {
 	t.say("%s is killed, exit status %d.", job.ID(), res.ExitCode)
 	client.CloseIdleConnections()
 	if _, err = get(ctx, client, url); err == nil {
-		return errors.New("a server that has been killed answers")
+		return errors.New("the killed server answers")
 	}
 	t.say("%v", err)
 	return ctx.Err()
 }
 
-// logged reads the job's log until a line of it matches.
+// logged reads a job's log until it matches re, and returns the match.
 func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	var log strings.Builder
 	for offset := int64(0); ; {
-		// offsets are absolute: this one reads on, and 0 would read all of it again
+		// Offsets count from the log's beginning, so next is where to read on.
 		data, next, err := job.Logs(ctx, offset)
 		if err != nil {
 			return nil, err
@@ -91,12 +91,13 @@ func logged(ctx context.Context, job sandbox.Job, re *regexp.Regexp) ([]string, 
 		case <-job.Done():
 			return nil, fmt.Errorf("%s has ended: %q", job.ID(), log.String())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%v is not in the log of %s: %w; it has %q", re, job.ID(),
-				ctx.Err(), log.String())
+			return nil, fmt.Errorf("the log of %s has %q, and no line that matches %v: %w",
+				job.ID(), log.String(), re, ctx.Err())
 		}
 	}
 }
 
+// get returns the page at a URL.
 func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A tour is work in a box, with everything checked on the way.
+// A tour works in a box, and checks each result.
 type tour struct {
 	*transcript
 	box     sandbox.Sandbox
@@ -21,8 +21,8 @@ type tour struct {
 	leftOut []string
 }
 
-// take takes the tour. On this machine it leaves out a chapter that needs a program which is not
-// here: an example should not install any.
+// take takes the tour. If a chapter needs a program that this machine does not have, take leaves
+// the chapter out.
 func (t *tour) take(ctx context.Context) error {
 	began := time.Now()
 	for _, chapter := range []struct {
@@ -30,15 +30,15 @@ func (t *tour) take(ctx context.Context) error {
 		needs string
 		steps func(context.Context) error
 	}{
-		{"The shell remembers", "sh", t.remembers},
-		{"A project is built, tested and fetched", "make", t.builds},
-		{"A program that asks is answered", "rm", t.answers},
-		{"A server in the background is reached", "python3", t.serves},
-		{"A runaway loop is stopped", "sh", t.runsAway},
+		{"The shell remembers", "sh", t.keepState},
+		{"A project is built, tested and fetched", "make", t.buildProject},
+		{"A program that asks is answered", "rm", t.answerQuestion},
+		{"A server in the background is reached", "python3", t.runServer},
+		{"A runaway loop is stopped", "sh", t.stopLoop},
 	} {
 		t.title(chapter.title)
-		// Run is for programs that need neither shell nor terminal: it keeps stdout and stderr
-		// apart, and leaves no trace in any session.
+		// Run is for programs that need neither a shell nor a terminal. It has separate stdout and
+		// stderr, and does not touch the session.
 		code, err := t.box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", `command -v "$1"`, "sh",
 			chapter.needs}})
 		switch {
@@ -47,7 +47,7 @@ func (t *tour) take(ctx context.Context) error {
 		case err == nil && t.local:
 			t.leaveOut("there is no %s on this machine", chapter.needs)
 		case err == nil:
-			err = fmt.Errorf("there is no %s in the image", chapter.needs)
+			err = fmt.Errorf("the image has no %s: give another -image", chapter.needs)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", chapter.title, err)
@@ -57,12 +57,12 @@ func (t *tour) take(ctx context.Context) error {
 	for _, why := range t.leftOut {
 		t.say("Left out: %s.", why)
 	}
-	t.say("All as it should be, in %s.", took(time.Since(began)))
+	t.say("All as it should be, in %s.", rounded(time.Since(began)))
 	return nil
 }
 
-// do runs a command that has to succeed. To Execute a failing command is no error: its exit status
-// is data, in the Result.
+// do runs a command that has to succeed. A command that fails is not an error of Execute. Its exit
+// status is in the Result.
 func (t *tour) do(ctx context.Context, command string) (*sandbox.Result, error) {
 	t.command(command)
 	res, err := t.box.Execute(ctx, command, sandbox.Timeout(time.Minute))
@@ -73,9 +73,9 @@ func (t *tour) do(ctx context.Context, command string) (*sandbox.Result, error) 
 	return res, err
 }
 
-// remembers: what one command leaves behind is there for the next.
-func (t *tour) remembers(ctx context.Context) error {
-	t.say("All commands go to one shell. Directory, variables and functions stay, as for a person.")
+// keepState shows that a command finds what the one before it has left in the shell.
+func (t *tour) keepState(ctx context.Context) error {
+	t.say("All commands run in one shell. Its directory, variables and functions stay.")
 	if _, err := t.do(ctx, "mkdir tour && cd tour && greeting=hello"); err != nil {
 		return err
 	}
@@ -89,8 +89,9 @@ func (t *tour) remembers(ctx context.Context) error {
 //go:embed project
 var project embed.FS
 
-// builds copies a project into the box, works on it, and copies the program out.
-func (t *tour) builds(ctx context.Context) error {
+// buildProject copies a project into the box, builds and tests it there, and copies the program
+// out.
+func (t *tour) buildProject(ctx context.Context) error {
 	temp, err := os.MkdirTemp("", "quickstart-")
 	if err != nil {
 		return err
@@ -99,8 +100,8 @@ func (t *tour) builds(ctx context.Context) error {
 	if err := os.CopyFS(temp, project); err != nil {
 		return err
 	}
-	t.say("CopyTo brings files and directories into the box. A relative path starts where the " +
-		"shell is.")
+	t.say("CopyTo copies files and directories into the box. A relative path starts at the " +
+		"shell's directory.")
 	if err := t.box.CopyTo(ctx, filepath.Join(temp, "project"), "."); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (t *tour) builds(ctx context.Context) error {
 			return err
 		}
 	}
-	t.say("CopyFrom fetches what has been made.")
+	t.say("CopyFrom copies the result out of the box.")
 	copied := filepath.Join(temp, "primes")
 	if err := t.box.CopyFrom(ctx, "primes", copied); err != nil {
 		return err
@@ -122,19 +123,20 @@ func (t *tour) builds(ctx context.Context) error {
 	return err
 }
 
-// answers: Execute returns when a program waits for input, and says for what. Input goes on.
-func (t *tour) answers(ctx context.Context) error {
-	// Until would do: return when the question is in the output
+// answerQuestion answers a program. Execute returns when a program waits for input, and says for
+// what kind of input. Input types the answer and waits again.
+func (t *tour) answerQuestion(ctx context.Context) error {
 	if t.local && runtime.GOOS != "linux" {
+		// There, use Until: it returns when the question is in the output.
 		t.leaveOut("on %s a LocalBox cannot tell that a program waits", runtime.GOOS)
 		return nil
 	}
-	t.say("Nobody has to guess from the output whether a program works or waits: the Result says.")
+	t.say("The Result says whether a program works or waits. The output need not be parsed.")
 	res, err := t.do(ctx, "rm -i primes")
 	if res == nil || res.State != sandbox.Waiting || res.Awaits != sandbox.Line {
 		return fmt.Errorf("rm has not asked: %w", err)
 	}
-	t.typing("y\n")
+	t.input("y\n")
 	res, err = t.box.Input(ctx, "y\n", sandbox.Timeout(time.Minute))
 	t.result(res, err)
 	if err == nil && (res.State != sandbox.Exited || res.ExitCode != 0) {
@@ -143,21 +145,21 @@ func (t *tour) answers(ctx context.Context) error {
 	return err
 }
 
-// runsAway: Timeout kills a command, and nothing is lost but the loop.
-func (t *tour) runsAway(ctx context.Context) error {
-	t.say("Timeout ends what does not end: with ^C first, and with SIGKILL in the end. The error " +
-		"comes with a Result.")
+// stopLoop stops a command that does not end. The shell and all that it knows stay.
+func (t *tour) stopLoop(ctx context.Context) error {
+	t.say("Timeout ends a command that takes too long: first with ^C, in the end with SIGKILL. " +
+		"The error comes with a Result.")
 	const loop = "echo round and round; while :; do :; done"
 	t.command(loop)
 	res, err := t.box.Execute(ctx, loop, sandbox.Timeout(time.Second))
 	t.result(res, err)
 	if !errors.Is(err, sandbox.ErrTimeout) || res.ExitCode != 130 {
-		return fmt.Errorf("a loop without end has ended by itself: %w", err)
+		return fmt.Errorf("the endless loop has not timed out: %w", err)
 	}
-	t.say("The shell is the same, where it was.")
+	t.say("The shell is the same, and so is its directory.")
 	res, err = t.do(ctx, `echo "$greeting again"`)
 	if err == nil && res.Output != "hello again\n" {
-		err = fmt.Errorf("the shell has forgotten, and says %q", res.Output)
+		err = fmt.Errorf("the shell has lost its variable, and says %q", res.Output)
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A transcript shows what goes on: in colours on a terminal, unless NO_COLOR (no-color.org) is set.
+// A transcript prints the tour. On a terminal it uses colours, unless NO_COLOR is set
+// (no-color.org).
 type transcript struct {
 	w        *os.File
 	colours  bool
@@ -23,7 +24,7 @@ func newTranscript(w *os.File) *transcript {
 		os.Getenv("TERM") != "dumb"}
 }
 
-// Colours, as terminals number them.
+// The colours are the parameters of SGR control sequences.
 const (
 	bold   = "1"
 	dim    = "2"
@@ -39,29 +40,30 @@ func (t *transcript) colour(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// title begins a chapter.
+// title prints the title of the next chapter.
 func (t *transcript) title(title string) {
 	t.chapters++
 	fmt.Fprintf(t.w, "\n%s\n", t.colour(bold, fmt.Sprintf("== %d. %s", t.chapters, title)))
 }
 
-// say says what is done, and why.
+// say prints an explanation.
 func (t *transcript) say(format string, args ...any) { fmt.Fprintf(t.w, "\n"+format+"\n", args...) }
 
-// command shows what is typed at the shell's prompt.
+// command prints a command of the shell.
 func (t *transcript) command(text string) {
 	fmt.Fprintf(t.w, "\n  %s\n", t.colour(bold, "$ "+text))
 }
 
-// typing shows what is typed to a program.
-func (t *transcript) typing(text string) {
+// input prints what is typed into a program.
+func (t *transcript) input(text string) {
 	fmt.Fprintf(t.w, "  %s\n", t.colour(bold, fmt.Sprintf("typing %q", text)))
 }
 
-// folded is how many lines of output are shown: as many from its end as from its begin.
+// folded is how many lines of a long output are printed: half from its beginning, half from its
+// end.
 const folded = 6
 
-// output shows what a program has printed.
+// output prints what a program has printed.
 func (t *transcript) output(text string) {
 	if text = strings.TrimRight(text, "\n"); text == "" {
 		return
@@ -78,7 +80,7 @@ func (t *transcript) output(text string) {
 	}
 }
 
-// result shows what came back, and how long it took.
+// result prints a Result: the output, how the command ended, and how long it took.
 func (t *transcript) result(res *sandbox.Result, err error) {
 	if res == nil {
 		return
@@ -86,6 +88,8 @@ func (t *transcript) result(res *sandbox.Result, err error) {
 	t.output(res.Output)
 	colour, what := green, fmt.Sprintf("exit status %d", res.ExitCode)
 	switch {
+	case res.State == sandbox.Waiting && res.MayGoOn:
+		colour, what = yellow, fmt.Sprintf("may be waiting for a %v, or still working", res.Awaits)
 	case res.State == sandbox.Waiting:
 		colour, what = yellow, fmt.Sprintf("waiting for a %v", res.Awaits)
 	case res.State == sandbox.Running:
@@ -97,18 +101,18 @@ func (t *transcript) result(res *sandbox.Result, err error) {
 		colour, what = red, what+", "+err.Error()
 	}
 	fmt.Fprintf(t.w, "  %s\n", t.colour(colour, fmt.Sprintf("-> %s after %s", what,
-		took(res.Duration))))
+		rounded(res.Duration))))
 }
 
-// took is a duration as people read it.
-func took(d time.Duration) string {
+// rounded returns a duration as text, rounded for people.
+func rounded(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// leaveOut says why a chapter is not told.
+// leaveOut says why a chapter is left out.
 func (t *tour) leaveOut(format string, args ...any) {
 	t.say("Left out: "+format+".", args...)
 	t.leftOut = append(t.leftOut, fmt.Sprintf(format, args...))

@@ -14,29 +14,34 @@ import (
 //go:embed page
 var files embed.FS
 
-// An app is all that is not a port of a box.
+// An app serves the page, the API and events: everything but the ports of boxes.
 type app struct {
-	service   *service.Service
-	terminals sync.WaitGroup // open ones
+	service *service.Service
+	// requests are those of the API that are under way. An http.Server waits for no terminals.
+	requests sync.WaitGroup
 }
 
-// handler serves the page to everybody, and the rest to those who have the token.
-func (a *app) handler(token string, log *slog.Logger) http.Handler {
+// handler serves the page to everybody, and everything else to clients that have the token.
+func (a *app) handler(token string, logger *slog.Logger) http.Handler {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the path is a constant
 	}
 	mux := http.NewServeMux()
-	api := service.Handler(a.service, service.HandlerConfig{Logger: log})
+	handler := service.Handler(a.service, service.HandlerConfig{Logger: logger})
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.requests.Add(1)
+		defer a.requests.Done()
+		handler.ServeHTTP(w, r)
+	})
 	for _, path := range []string{"/sandboxes", "/sandboxes/", "/sandbox-specs", "/sandbox-specs/",
 		"/openapi.json"} {
 		mux.Handle(path, api)
 	}
 	mux.HandleFunc("GET /events", a.events)
-	mux.HandleFunc("GET /terminal/{id}", a.attached)
-	all := loggedIn(token, http.FileServerFS(page), mux)
+	all := requireToken(token, http.FileServerFS(page), mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// xterm.js sets styles.
+		// style-src is for xterm.js, which sets styles.
 		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' "+
 			"'unsafe-inline'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -44,7 +49,7 @@ func (a *app) handler(token string, log *slog.Logger) http.Handler {
 	})
 }
 
-// events tells the page that a box has come, gone or changed.
+// events sends the page an event whenever a box is made, is removed or changes.
 func (a *app) events(w http.ResponseWriter, r *http.Request) {
 	events, err := a.service.Watch(r.Context())
 	if err != nil {
@@ -56,6 +61,9 @@ func (a *app) events(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: hello\n\n")
 	out.Flush()
 	for e := range events {
+		if e.ID == "" {
+			continue // whether changes are seen: those that were missed come too
+		}
 		fmt.Fprintf(w, "data: %s %s\n\n", e.ID, e.Status)
 		out.Flush()
 	}

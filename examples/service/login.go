@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// The protocols that the page asks for when it opens the WebSocket of a terminal: terminalProtocol,
-// and the token behind tokenProtocol, because a page can give a WebSocket no other header.
-const (
-	terminalProtocol = "terminal"
-	tokenProtocol    = "token."
-)
+// tokenProtocol, followed by the token, is a protocol that the page names when it opens the
+// WebSocket of a terminal, beside the terminal's own. A page can set no other header there.
+const tokenProtocol = "token."
 
-// loggedIn is the middleware that decides who may ask: whoever has the token, in the header
-// Authorization ("Bearer …") or as a WebSocket's protocol. The page itself has no secret in it, so
-// everybody may load it. It gets the token from the address that the program prints, behind the
-// "#", which browsers send to no server, and keeps it in the storage of its origin.
+// requireToken returns a handler that serves next to clients that have the token. They give it in
+// the header Authorization ("Bearer …") or as a protocol of a WebSocket. Everybody may load the
+// page, because it holds no secret. The page gets the token from the address that the program
+// prints: browsers do not send what follows the "#" to any server. It keeps the token in the
+// storage of its origin.
 //
-// The token is in no cookie: a browser sends the cookies of a host to all its ports, so any other
-// server on this machine would get it.
-func loggedIn(token string, page, next http.Handler) http.Handler {
-	has := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(token)) == 1 }
+// The token is in no cookie. A browser sends the cookies of a host to all ports of the host, so any
+// other server on this machine would get it.
+func requireToken(token string, page, next http.Handler) http.Handler {
+	valid := func(s string) bool {
+		return subtle.ConstantTimeCompare([]byte(s), []byte(token)) == 1
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok &&
-			has(bearer) {
+			valid(bearer) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		for p := range strings.SplitSeq(r.Header.Get("Sec-WebSocket-Protocol"), ",") {
 			if given, ok := strings.CutPrefix(strings.TrimSpace(p), tokenProtocol); ok &&
-				has(given) {
+				valid(given) {
 				next.ServeHTTP(w, r)
 				return
 			}
@@ -39,7 +39,7 @@ func loggedIn(token string, page, next http.Handler) http.Handler {
 			page.ServeHTTP(w, r)
 			return
 		}
-		http.Error(w, "Open the address that the program has printed: it has the token.",
+		http.Error(w, "The token is missing: open the address that the program has printed.",
 			http.StatusUnauthorized)
 	})
 }

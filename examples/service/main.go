@@ -1,13 +1,16 @@
-// Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a page on
-// which a person starts and stops boxes, sees what they use, and opens a terminal in them.
+// Service serves many boxes: the HTTP API of package service, the ports of the boxes, and a web
+// page. On the page a person starts and stops boxes, sees what they use, and opens terminals in
+// them.
 //
 //	go run ./examples/service [-listen 127.0.0.1:8080] [-image name] [-specs directory]
 //		[-state directory] [-kube]
 //
-// It prints an address with a token, to open in a browser. The boxes' ports are at
-// NAME-ID.boxes.localhost, which is this machine to a browser. Boxes outlive the program, and are
-// found again by the next run. It needs a Docker engine, or with -kube a Kubernetes cluster: the
-// current context of kubectl, and its namespace.
+// The program prints an address with a token. Open it in a browser. The port NAME of the box ID is
+// at NAME-ID.boxes.localhost, which browsers resolve to this machine. Boxes outlive the program,
+// and the next run finds them.
+//
+// It needs a Docker engine or, with -kube, a Kubernetes cluster: the current context of kubectl and
+// its namespace.
 package main
 
 import (
@@ -21,6 +24,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -33,45 +37,47 @@ import (
 
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
+	"github.com/sandshell/sandshell/service/containers"
 	"github.com/sandshell/sandshell/service/place"
 	"github.com/sandshell/sandshell/service/pods"
 	"github.com/sandshell/sandshell/sshbox"
 	"golang.org/x/net/netutil"
 )
 
-// settings are what the command line says.
+// settings are the flags of the command line.
 type settings struct {
 	listen, image, specs, state string
 	kube                        bool
-	name                        string // the service's; for tests
+	name                        string // of the service; tests set it
 }
 
 func main() {
+	log.SetFlags(0)
+	log.SetPrefix("service: ")
 	var s settings
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8080", "the address to listen on")
 	flag.StringVar(&s.image, "image", "sandshell-test",
 		"the image of the boxes, if there is no -specs")
-	flag.StringVar(&s.specs, "specs", "", "a directory of specs, one YAML file each")
+	flag.StringVar(&s.specs, "specs", "", "a directory of specs, each a YAML file")
 	flag.StringVar(&s.state, "state", "", "the directory of the service's secret (default: "+
-		"sandshell-service among the user's settings)")
+		"sandshell-service in the user's configuration directory)")
 	flag.BoolVar(&s.kube, "kube", false, "make the boxes as pods, in the current context's "+
 		"namespace")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "service: it takes no arguments but flags (-help lists them), not "+
-			"%q\n", flag.Args())
+		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ^C ends the program at once
 	if err := run(ctx, s, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "service:", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
 
-// maxConnections bounds the connections of all clients, terminals and those to boxes included.
-const maxConnections = 1000
+// maxConns is how many connections there may be at a time, including terminals and connections to
+// boxes.
+const maxConns = 1000
 
 // run serves until ctx ends.
 func run(ctx context.Context, s settings, out io.Writer) (err error) {
@@ -87,20 +93,20 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	listener = netutil.LimitListener(listener, maxConnections)
+	listener = netutil.LimitListener(listener, maxConns)
 	defer listener.Close()
 	address := listener.Addr().(*net.TCPAddr)
 	boxes := &url.URL{Scheme: "http", Host: fmt.Sprintf("boxes.localhost:%d", address.Port)}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	svc, err := service.New(service.Config{Place: s.place(), Specs: specs, Secret: secret,
-		Name: s.name, URL: service.URLs(boxes), Logger: log})
+		Name: s.name, URL: service.URLs(boxes), Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 
-	// The token is made of the secret, so that a browser is still logged in when the program has
-	// been started again.
+	// The token depends only on the secret. So a browser stays logged in when the program is
+	// started again.
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("the page's token"))
 	token := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -109,9 +115,9 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
-		Handler: service.Proxy(svc, service.ProxyConfig{URL: boxes, Next: app.handler(token, log),
-			Logger: log}),
-		// Requests end when the program is to: terminals and events would go on for ever.
+		Handler: service.Proxy(svc, service.ProxyConfig{URL: boxes,
+			Next: app.handler(token, logger), Logger: logger}),
+		// The end of serving ends all requests. Terminals and events would go on for ever.
 		BaseContext:       func(net.Listener) context.Context { return serving },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -125,21 +131,21 @@ func run(ctx context.Context, s settings, out io.Writer) (err error) {
 	case <-ctx.Done():
 	}
 	end()
-	app.terminals.Wait()
-	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	app.requests.Wait()
+	stopping, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(last))
+	return errors.Join(err, server.Shutdown(stopping))
 }
 
-// place returns where the boxes are.
+// place returns the place of the boxes: Docker or Kubernetes.
 func (s settings) place() place.Place {
 	if s.kube {
 		return pods.New(kubebox.Config{})
 	}
-	return service.Docker(nil)
+	return containers.New(containers.Config{})
 }
 
-// store returns the specs of the directory, or one of the image.
+// store returns the specs in the directory or, without one, a spec of the image.
 func (s settings) store() (service.Specs, error) {
 	if s.specs != "" {
 		return service.OpenSpecs(s.specs)
@@ -156,12 +162,12 @@ func (s settings) store() (service.Specs, error) {
 	return service.NewSpecs(spec)
 }
 
-// secretIn returns the secret that is kept in the directory. The first time, it makes one.
+// secretIn returns the secret in a directory. The first time, it makes one.
 func secretIn(dir string) ([]byte, error) {
 	if dir == "" {
 		config, err := os.UserConfigDir()
 		if err != nil {
-			return nil, fmt.Errorf("%w: say -state directory", err)
+			return nil, fmt.Errorf("%w: give -state directory", err)
 		}
 		dir = filepath.Join(config, "sandshell-service")
 	}

@@ -29,21 +29,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit is generous: a machine may be busy.
+// limit is how long a test waits for what has to happen. A machine may be busy.
 const limit = time.Minute
 
-// A person sits at a browser with the example's page.
+// A person uses the example's page in a browser.
 type person struct {
 	*browser.Browser
 	t       *testing.T
-	address string // of the page, with the token
+	address string // the page's, with the token
 }
 
-// TestRun uses the page as a person would: boxes are started, looked at, paused, resumed and
-// deleted; in a terminal a server is started, whose page is opened.
+// TestRun uses the page as a person does. It starts, pauses, resumes and deletes boxes. In a
+// terminal it starts a server, and opens the server's page.
 func TestRun(t *testing.T) {
-	testenv.NeedsAll(t, "a browser is started, and installed in a container if this machine has "+
-		"none")
+	testenv.NeedsAll(t, "it starts a browser, and installs one in a container if this machine "+
+		"has none")
 	box, host := chromium(t)
 	p := &person{t: t, address: serve(t, host+":0")}
 	b, err := browser.Open(t.Context(), box, browser.Config{Timeout: limit,
@@ -83,18 +83,37 @@ func TestRun(t *testing.T) {
 	p.shows("the word is kept")
 	p.types("exit 3\n")
 	p.shows("the shell has ended with status 3")
+	p.worksInPanel()
 
 	p.asksAsProgram()
-	p.wait("what a program has started is shown",
+	p.wait("the box that a program has started is shown",
 		`document.querySelector('#box-other .status').textContent == 'RUNNING'`)
 	for _, id := range []string{"demo", "other"} {
 		p.press(id, "Delete")
+		require.NoError(t, p.Click(t.Context(), "#yes"))
 		p.wait("it is gone", `!document.querySelector('#box-`+id+`')`)
 	}
 }
 
-// chromium returns a box that has Chromium, this machine if that has, and the address at which
-// programs there reach this machine.
+// worksInPanel looks at files, and starts a job and reads its log.
+func (p *person) worksInPanel() {
+	p.t.Helper()
+	ctx := p.t.Context()
+	p.press("demo", "Files")
+	p.wait("the directory is shown", `document.querySelector('.path button')`)
+	require.NoError(p.t, p.Click(ctx, ".path button"))
+	p.wait("it lists the root", `[...document.querySelectorAll('#content .link')]
+		.some(b => b.textContent == 'tmp/')`)
+	p.press("demo", "Jobs")
+	require.NoError(p.t, p.Fill(ctx, "#content input", "echo the job says $((6*7)); sleep 1000"))
+	require.NoError(p.t, p.Click(ctx, "#content form button"))
+	p.wait("its log", `document.querySelector('pre').textContent.includes('the job says 42')`)
+	p.wait("the page is not wider than the window",
+		`document.documentElement.scrollWidth <= innerWidth`)
+}
+
+// chromium returns a box that has Chromium: this machine if it has one, and otherwise a container.
+// host is the address at which programs in the box reach this machine.
 func chromium(t *testing.T) (box sandbox.Sandbox, host string) {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err == nil {
@@ -107,7 +126,7 @@ func chromium(t *testing.T) (box sandbox.Sandbox, host string) {
 	return c, res.Container.NetworkSettings.Networks["bridge"].Gateway.String()
 }
 
-// serve runs the program until the test's end, and returns the address that it prints.
+// serve runs the program until the end of the test, and returns the address that it prints.
 func serve(t *testing.T, listen string) string {
 	t.Helper()
 	dockertest.Engine(t, dockertest.Image)
@@ -136,7 +155,7 @@ func serve(t *testing.T, listen string) string {
 	return string(address)
 }
 
-// removeAll removes what the service has left: nothing, if the test has passed.
+// removeAll removes the boxes that are left. If the test has passed, there must be none.
 func removeAll(t *testing.T, s settings) {
 	ctx := context.Background()
 	secret, err := secretIn(s.state)
@@ -156,7 +175,7 @@ func removeAll(t *testing.T, s settings) {
 	}
 }
 
-// wait waits until an expression is true in the page. What is not there yet is no error.
+// wait waits until an expression is true in the page. If the expression throws, it is false.
 func (p *person) wait(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
@@ -169,7 +188,7 @@ func (p *person) wait(what, expression string) {
 		}
 		if ctx.Err() != nil {
 			text, _ := p.Text(p.t.Context())
-			p.t.Fatalf("%s: it does not come to that: %v\n%s\n%s", what, err, text, p.screen())
+			p.t.Fatalf("not within %v: %s: %v\n%s\n%s", limit, what, err, text, p.screen())
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -189,8 +208,8 @@ func (p *person) press(id, label string) {
 	require.NoError(p.t, err)
 }
 
-// loggedOut opens the page without the token, as in a browser that has never had it. The token is
-// in no cookie, which other servers of the machine would get.
+// loggedOut opens the page without the token, as in a browser that has never had it. It also checks
+// that the token is in no cookie.
 func (p *person) loggedOut() {
 	p.t.Helper()
 	cookies, err := browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[string]("document.cookie"))
@@ -202,20 +221,21 @@ func (p *person) loggedOut() {
 	require.NoError(p.t, err)
 	require.NoError(p.t, p.Navigate(p.t.Context(), page))
 	p.wait("it says what to do",
-		`document.querySelector('#message').textContent.startsWith('Open the address that the program has printed')`)
-	// an address that differs by "#" alone loads nothing
+		`document.querySelector('#message').textContent.includes('open the address that the program has printed')`)
+	// If an address differs only in what follows "#", the browser does not load the page again.
 	require.NoError(p.t, p.Navigate(p.t.Context(), "about:blank"))
 	require.NoError(p.t, p.Navigate(p.t.Context(), p.address))
 }
 
+// types types into the terminal.
 func (p *person) types(text string) {
 	p.t.Helper()
-	// The key Enter sends "\r".
+	// The key Enter is "\r".
 	require.NoError(p.t, p.Type(p.t.Context(), ".xterm-helper-textarea",
 		strings.ReplaceAll(text, "\n", "\r")))
 }
 
-// screen returns what a screen reader is given of the terminal.
+// screen returns the text of the terminal for screen readers.
 func (p *person) screen() string {
 	text, err := browser.Run(p.t.Context(), p.Tab, chromedp.Evaluate[string](
 		`[...document.querySelectorAll('.xterm-accessibility-tree > *')].map(e => e.textContent.replace(/\u00a0/g, ' ').trimEnd()).join('\n').trimEnd()`))
@@ -225,12 +245,13 @@ func (p *person) screen() string {
 	return text
 }
 
-// shows waits until a line of the terminal matches.
+// shows waits until a line of the terminal matches a pattern.
 func (p *person) shows(line string) {
 	p.t.Helper()
 	p.matches(line)
 }
 
+// matches waits until a line of the terminal matches a pattern, and returns the match.
 func (p *person) matches(line string) []string {
 	p.t.Helper()
 	re := regexp.MustCompile("(?m)^.*" + line)
@@ -245,7 +266,7 @@ func (p *person) matches(line string) []string {
 	}
 }
 
-// resizes makes the window narrower: the program in the box learns of it.
+// resizes makes the window narrower, and waits until the terminal in the box has another size.
 func (p *person) resizes() {
 	p.t.Helper()
 	p.types("clear; echo is $(stty size) wide\n")
@@ -257,12 +278,12 @@ func (p *person) resizes() {
 			return
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("it stays %s", before[1])
+			p.t.Fatalf("the size stays %s", before[1])
 		}
 	}
 }
 
-// visits starts a server in the box, and opens its page by the link.
+// visits starts a server in the box, and opens its page by the link to the port.
 func (p *person) visits() {
 	p.t.Helper()
 	p.types("clear; mkdir /tmp/site; cd /tmp/site; echo greetings >hello.txt; python3 -m " +
@@ -291,7 +312,7 @@ func (p *person) visits() {
 	p.types("kill %1; cd\n")
 }
 
-// asksAsProgram uses the API with the token, without, and as the page of another site would.
+// asksAsProgram uses the API with the token, without it, and with it in a cookie.
 func (p *person) asksAsProgram() {
 	p.t.Helper()
 	page, token, _ := strings.Cut(p.address, "#token=")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -13,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page is what the terminal of the page does, without a browser.
+// A page does what page.js does for a terminal.
 type page struct {
 	*websocket.Conn
 	t   *testing.T
 	got string
 }
 
-// TestTerminal attaches to a box over a WebSocket, as page.js does; TestRun is the same with
+// TestTerminal attaches to a box over a WebSocket, as page.js does. TestRun does the same with
 // Chromium.
 func TestTerminal(t *testing.T) {
 	address, token, _ := strings.Cut(serve(t, "127.0.0.1:0"), "#token=")
@@ -43,38 +42,40 @@ func TestTerminal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "data: one ", string(told[:]))
 
-	attach := func(id string, header ...string) (*page, *http.Response, error) {
+	attach := func(id, given string, header ...string) (*page, *http.Response, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		t.Cleanup(cancel)
-		h := http.Header{"Authorization": {"Bearer " + token}}
+		h := http.Header{}
 		for i := 0; i < len(header); i += 2 {
 			h.Set(header[i], header[i+1])
 		}
-		c, res, err := websocket.Dial(ctx, address+"terminal/"+id+"?rows=30&cols=90",
-			&websocket.DialOptions{HTTPHeader: h})
+		c, res, err := websocket.Dial(ctx, address+"sandboxes/"+id+
+			"/terminal?rows=30&cols=90", &websocket.DialOptions{HTTPHeader: h,
+			Subprotocols: []string{"terminal", tokenProtocol + given}})
 		if err != nil {
 			return nil, res, err
 		}
 		t.Cleanup(func() { c.CloseNow() })
 		return &page{Conn: c, t: t}, res, nil
 	}
-	_, res, err := attach("one", "Origin", "http://elsewhere.example.com")
+	_, res, err := attach("one", token, "Origin", "http://elsewhere.example.com")
 	require.Error(t, err)
 	require.Equal(t, 403, res.StatusCode, "the page of another site")
-	_, res, err = attach("one", "Authorization", "")
+	_, res, err = attach("one", "wrong")
 	require.Error(t, err)
 	require.Equal(t, 401, res.StatusCode)
-	none, _, err := attach("none")
-	require.NoError(t, err)
-	require.Equal(t, "the box is gone", none.ends())
+	_, res, err = attach("none", token)
+	require.Error(t, err)
+	require.Equal(t, 404, res.StatusCode)
 
-	first, _, err := attach("one")
+	first, _, err := attach("one", token)
 	require.NoError(t, err)
-	second, _, err := attach("one")
+	second, _, err := attach("one", token)
 	require.NoError(t, err)
 	first.types("stty size; x=1; tty\n")
 	first.shows("30 90\r\n")
-	first.says(size{40, 100})
+	require.NoError(t, first.Write(t.Context(), websocket.MessageText,
+		[]byte(`{"rows":40,"cols":100}`)))
 	first.types("stty size; echo first has x=$x.\n")
 	first.shows("40 100\r\n")
 	first.shows("first has x=1.\r\n")
@@ -86,20 +87,13 @@ func TestTerminal(t *testing.T) {
 	require.Equal(t, "the box is gone", second.ends())
 }
 
-// types types; what comes before the prompt waits for it.
+// types types text. The program keeps text that comes before the prompt.
 func (p *page) types(text string) {
 	p.t.Helper()
 	require.NoError(p.t, p.Write(p.t.Context(), websocket.MessageBinary, []byte(text)))
 }
 
-func (p *page) says(s size) {
-	p.t.Helper()
-	text, err := json.Marshal(s)
-	require.NoError(p.t, err)
-	require.NoError(p.t, p.Write(p.t.Context(), websocket.MessageText, text))
-}
-
-// shows waits for text.
+// shows waits until the output contains text.
 func (p *page) shows(text string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)
@@ -111,7 +105,7 @@ func (p *page) shows(text string) {
 	}
 }
 
-// ends waits for the end, and returns its reason.
+// ends waits for the end of the connection, and returns its reason.
 func (p *page) ends() string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), limit)

@@ -47,10 +47,10 @@ func ExpandHome(path, home string) string {
 	return path
 }
 
-// split returns the directory and the last element of a path without slashes at its end. It does
-// not clean the path, because a cleaned "link/.." would name another directory. dir is "." if the
-// path has none; name is "" if the path is a root of the file system.
-func split(path string) (dir, name string) {
+// splitPath returns the directory and the last element of a path, without slashes at its end. It
+// does not clean the path, because a cleaned "link/.." would name another directory. If the path
+// has no directory, dir is ".". If the path is a root of the file system, name is "".
+func splitPath(path string) (dir, name string) {
 	volume := len(filepath.VolumeName(path))
 	for len(path) > volume+1 && os.IsPathSeparator(path[len(path)-1]) {
 		path = path[:len(path)-1]
@@ -64,14 +64,14 @@ func split(path string) (dir, name string) {
 // endsInSlash reports whether a path ends in a slash, so that it can only name a directory.
 func endsInSlash(path string) bool { return path != "" && os.IsPathSeparator(path[len(path)-1]) }
 
-// fault returns err with path in place of its own path: errors of os.Root have one that is relative
-// to the root.
-func fault(path string, err error) *fs.PathError {
-	return &fs.PathError{Op: "copy", Path: path, Err: unwrapped(err)}
+// copyError returns err as an error of path. The path in an error of os.Root would be relative to
+// the root.
+func copyError(path string, err error) *fs.PathError {
+	return &fs.PathError{Op: "copy", Path: path, Err: bareError(err)}
 }
 
-// unwrapped returns an error without the operation and the file's name.
-func unwrapped(err error) error {
+// bareError returns an error without its operation and file name.
+func bareError(err error) error {
 	var inPath *fs.PathError
 	var inLink *os.LinkError
 	var inCall *os.SyscallError

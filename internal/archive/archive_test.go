@@ -51,7 +51,7 @@ func snapshot(t testing.TB, dir string) []string {
 	return lines
 }
 
-// build makes a file for each line: "d/" is a directory, "l->t" a link, "f=content" a regular file.
+// build makes a file for each line: "d/" a directory, "l->t" a link, "f=content" a regular file.
 func build(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	for _, line := range lines {
@@ -75,7 +75,7 @@ func packed(t testing.TB, path string) []byte {
 	return b.Bytes()
 }
 
-// isFault checks that an error is of the kind that can be sent over a wire.
+// isFault checks that an error is want and has a type that can be sent over a connection.
 func isFault(t testing.TB, err, want error) {
 	t.Helper()
 	var typed *fs.PathError
@@ -90,7 +90,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, umask := range []int{0o022, 0o077, 0} {
 		t.Run(fmt.Sprintf("%03o", umask), func(t *testing.T) {
 			dir := t.TempDir()
-			t.Cleanup(func() { unlock(must(os.OpenRoot(dir)), ".") })
+			t.Cleanup(func() { makeWritable(must(os.OpenRoot(dir)), ".") })
 			long := strings.Repeat("long", 60)
 			src := build(t, dir+"/src", "empty/", "a=A", "\xff\xfe=not UTF-8", "\xff/\xfe/f=x",
 				long+"/"+long+"/f=deep", "new\nline=x", "-dash=x",
@@ -129,14 +129,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDestination: where a copy goes, and what is in its way.
+// TestDestination tests where a copy goes, and what may exist there.
 func TestDestination(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		there string // what exists before, space-separated
 		from  string
 		to    string
-		want  any // what is at the path after, or the error
+		want  any // a file that exists afterwards, with its content, or the error
 	}{
 		{"NewFile", "", "f", "g", "g=F"},
 		{"NewFileSlash", "", "f", "g/", syscall.ENOTDIR},
@@ -184,7 +184,7 @@ func TestDestination(t *testing.T) {
 				Options{Trusted: true})
 			if errno, ok := c.want.(syscall.Errno); ok {
 				isFault(t, err, errno)
-				if !strings.HasPrefix(c.name, "Merge") { // that goes file by file
+				if !strings.HasPrefix(c.name, "Merge") { // a merge may be done in part
 					require.Equal(t, before, snapshot(t, dir))
 				}
 			} else {
@@ -209,7 +209,7 @@ func noTemp(t testing.TB, dir string) {
 	}
 }
 
-// TestSource: what is packed for a path, and under which name.
+// TestSource tests what is packed for a path, and under which name.
 func TestSource(t *testing.T) {
 	dir := build(t, t.TempDir(), "f=F", "d/e/x=X", "l->f", "k->d/e")
 	t.Chdir(dir + "/d")
@@ -239,11 +239,11 @@ func TestSource(t *testing.T) {
 	require.Equal(t, "~x", ExpandHome("~x", "/h"))
 }
 
-// TestNameless: the root of a file system has no name, but a copy of it may be given one.
+// The root of a file system has no name. A copy of it must get one.
 func TestNameless(t *testing.T) {
 	src, dst := build(t, t.TempDir(), "f=F", ".g=G"), t.TempDir()
 	var b bytes.Buffer
-	require.NoError(t, newPacker(&b).pack(src, ".", ""))
+	require.NoError(t, newPacker(&b).packAll(src, ".", ""))
 	require.Error(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst, Options{}))
 	require.Empty(t, snapshot(t, dst))
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst+"/named", Options{}))
@@ -252,7 +252,7 @@ func TestNameless(t *testing.T) {
 	require.Equal(t, snapshot(t, src), snapshot(t, dst+"/link"))
 }
 
-// TestSpecial: FIFOs, sockets and devices neither block nor fail a copy.
+// FIFOs, sockets and devices neither block a copy nor make it fail.
 func TestSpecial(t *testing.T) {
 	dir := build(t, t.TempDir(), "d/f=F", "d/"+tempPrefix+"X/f=not copied")
 	require.NoError(t, unix.Mkfifo(dir+"/d/fifo", 0o666))
@@ -280,11 +280,11 @@ func TestSpecial(t *testing.T) {
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p",
 		Options{Trusted: true}))
 	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/q", Options{}), syscall.ENOTSUP)
-	// it is not opened
+	// The FIFO is not opened.
 	isFault(t, Unpack(t.Context(), bytes.NewReader(archive), dir+"/p/x", Options{}),
 		syscall.ENOTDIR)
 	file := packed(t, dir+"/d/f")
-	for _, to := range []string{"/p", "/d/fifo", "/d/socket"} { // is not replaced
+	for _, to := range []string{"/p", "/d/fifo", "/d/socket"} { // these are not replaced
 		isFault(t, Unpack(t.Context(), bytes.NewReader(file), dir+to, Options{Trusted: true}),
 			fs.ErrInvalid)
 	}
@@ -297,7 +297,7 @@ func TestSpecial(t *testing.T) {
 	noTemp(t, dir+"/other")
 }
 
-// TestTruncated: an archive that is cut anywhere leaves nothing.
+// An archive that is cut off anywhere leaves nothing.
 func TestTruncated(t *testing.T) {
 	src := build(t, t.TempDir(), "d/a=A", "d/e/", "d/b="+strings.Repeat("b", 1500), "d/l->a",
 		"d/"+strings.Repeat("n", 200)+"=x", "d/z=Z")
@@ -318,9 +318,9 @@ func TestTruncated(t *testing.T) {
 	}
 	u, err := NewUnpacker(dir+"/new", Options{})
 	require.NoError(t, err)
-	require.Error(t, u.Commit(), "before it is whole")
+	require.Error(t, u.Commit(), "before the archive has been read")
 	require.NoError(t, u.Close())
-	// padded
+	// padding after the trailer
 	require.NoError(t, Unpack(t.Context(), io.MultiReader(bytes.NewReader(archive),
 		bytes.NewReader(make([]byte, 10240))), dir+"/new", Options{}))
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// BenchmarkPack and BenchmarkUnpack measure each end by itself, with 2,000 small files and with one
+// BenchmarkPack and BenchmarkUnpack measure one end each, with 2,000 small files and with one file
 // of 64 MiB.
 func BenchmarkPack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
@@ -40,7 +40,7 @@ func benchmark(b *testing.B, f func(b *testing.B, dir string, archive []byte)) {
 	}{{"2000files", 2000, 1 << 10}, {"64MiB", 1, 64 << 20}} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
-			// on a disk, the disk would be measured
+			// In memory: otherwise the disk would be measured.
 			if memory, err := os.MkdirTemp("/dev/shm", "sandshell-"); err == nil {
 				dir = memory
 				b.Cleanup(func() { os.RemoveAll(memory) })

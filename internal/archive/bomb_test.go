@@ -12,7 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// An archive of directories without end, with the longest paths that there are.
+// An archive has directories without end, with the longest possible paths.
 func TestHostileDirectories(t *testing.T) {
 	hostiletest.Case{Name: "Directories", Says: "the list of the directories is larger",
 		Call: func(ctx context.Context, t *testing.T) error {
@@ -39,7 +39,7 @@ func TestHostileDirectories(t *testing.T) {
 				return err
 			}
 			defer u.Close()
-			if !testenv.All() { // it is ten seconds' work
+			if !testenv.All() { // the full size takes ten seconds
 				u.memory.Max = 1 << 20
 			}
 			return u.Unpack(ctx, r)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chmod is root.Chmod. It also works where a container runtime's filter answers EPERM to system
-// calls that it does not know (crun 1.8 with Docker's profile of 2022): root.Chmod uses fchmodat2,
-// of Linux 6.6, and does without it only after ENOSYS.
+// chmod is root.Chmod. It also works in a container whose runtime answers EPERM to system calls
+// that its filter does not know (crun 1.8 with Docker's profile of 2022). root.Chmod uses
+// fchmodat2, of Linux 6.6, and does without it only after ENOSYS.
 func chmod(root *os.Root, name string, mode fs.FileMode) error {
 	err := root.Chmod(name, mode)
 	if !errors.Is(err, fs.ErrPermission) {

@@ -15,7 +15,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/seccomptest"
 )
 
-// TestChmodRefused: modes are kept where the runtime's filter refuses fchmodat2.
+// Modes are kept even if the runtime's filter refuses fchmodat2.
 func TestChmodRefused(t *testing.T) {
 	dir := build(t, t.TempDir(), "x/ro/f=1", "x/f=2", "old/")
 	require.NoError(t, os.Chmod(dir+"/x/f", 0o640))
@@ -25,7 +25,7 @@ func TestChmodRefused(t *testing.T) {
 	archive := packed(t, dir+"/x")
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		done <- func() error {
 			if err := seccomptest.Refuse(unix.EPERM, false, unix.SYS_FCHMODAT2); err != nil {
 				return err
@@ -38,7 +38,7 @@ func TestChmodRefused(t *testing.T) {
 			if err := root.Chmod("old", 0o700); !errors.Is(err, unix.EPERM) {
 				return errors.New("nothing refuses fchmodat2")
 			}
-			for range 2 { // the second is added to the first
+			for range 2 { // the second copy is merged into the first
 				if err := Unpack(t.Context(), bytes.NewReader(archive), dir+"/old",
 					Options{}); err != nil {
 					return err

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzPack makes a tree by a description, one entry a line: what is packed comes out as it was,
+// FuzzPack makes a tree from a description, one entry per line. A copy of the tree equals it,
 // whatever its names, modes, times and contents are.
 func FuzzPack(f *testing.F) {
 	for _, seed := range []string{
@@ -40,7 +40,7 @@ func FuzzPack(f *testing.F) {
 				make1(tree, line[0], line[1:])
 			}
 		}
-		if strings.Contains(description, tempPrefix) { // left out: only that it works
+		if strings.Contains(description, tempPrefix) { // Pack leaves out such names
 			require.NoError(t, Pack(&bytes.Buffer{}, from))
 			return
 		}
@@ -52,7 +52,7 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// make1 makes one entry, if it can be.
+// make1 makes one entry, if possible.
 func make1(tree *os.Root, kind byte, what string) {
 	name, value, _ := strings.Cut(what, "=")
 	var number int64
@@ -66,12 +66,12 @@ func make1(tree *os.Root, kind byte, what string) {
 	case 'h':
 		tree.Link(value, name)
 	case 'c':
-		// who is not root cannot read all of them
+		// Only root can read files of any mode.
 		if _, err := fmt.Sscanf(what, "%4o%s", &number, &name); err == nil && os.Geteuid() == 0 {
 			tree.Chmod(name, os.FileMode(number&0o777))
 		}
 	case 't':
-		// GNU's format has no more
+		// GNU's format has no other times.
 		if _, err := fmt.Sscanf(what, "%d%s", &number, &name); err == nil && number > -1<<33 &&
 			number < 1<<33 {
 			tree.Chtimes(name, time.Unix(number, 0), time.Unix(number, 0))

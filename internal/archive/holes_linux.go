@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataOf returns the extents of a file that has holes; nil if it has none. The file is read from
-// its beginning then.
-func dataOf(f *os.File, info fs.FileInfo) []extent {
+// dataExtents returns the extents of a file that has holes. If the file has none, it returns nil,
+// and the file's offset is 0.
+func dataExtents(f *os.File, info fs.FileInfo) []extent {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 >= info.Size() {
 		return nil
 	}
@@ -30,7 +30,7 @@ func dataOf(f *os.File, info fs.FileInfo) []extent {
 			f.Seek(0, io.SeekStart)
 			return nil
 		}
-		if at = min(end, size); len(data) == mostExtents-1 {
+		if at = min(end, size); len(data) == maxExtents-1 {
 			at = size
 		}
 		data = append(data, extent{start, at - start})

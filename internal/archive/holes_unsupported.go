@@ -7,4 +7,4 @@ import (
 	"os"
 )
 
-func dataOf(*os.File, fs.FileInfo) []extent { return nil }
+func dataExtents(*os.File, fs.FileInfo) []extent { return nil }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dirEntry and the others make the entries of an archive that is made by hand.
+// dirEntry and the following functions make entries for handmade.
 func dirEntry(name string) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}
 }
@@ -44,7 +44,7 @@ func handmade(headers ...*tar.Header) []byte {
 	return b.Bytes()
 }
 
-// short returns an archive of one file that lacks most of the content.
+// short returns an archive of one file that lacks most of its content.
 func short(h *tar.Header) []byte {
 	var b bytes.Buffer
 	if err := tar.NewWriter(&b).WriteHeader(h); err != nil {
@@ -123,22 +123,22 @@ func TestMalicious(t *testing.T) {
 	}
 }
 
-// TestPlantedLink: a box's first copy leaves a link, and its second must not be written through it.
+// A box's first copy leaves a link. The second copy must not be written through it.
 func TestPlantedLink(t *testing.T) {
 	dir := build(t, t.TempDir(), "outside/", "dst/")
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(
 		handmade(linkEntry("x", dir+"/outside"))), dir+"/dst", Options{}))
 	require.Error(t, Unpack(t.Context(), bytes.NewReader(handmade(dirEntry("x"), fileEntry("x/f"))),
 		dir+"/dst", Options{}))
-	// in place of the link
+	// A file may replace the link.
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(handmade(fileEntry("x"))), dir+"/dst",
 		Options{}))
 	require.Equal(t, []string{`"dst" drwxr-xr-x`, `"dst/x" -rw-r--r-- 4 "evil"`,
 		`"outside" drwxr-xr-x`}, snapshot(t, dir))
 }
 
-// FuzzUnpack: nothing is written but the copy. Run it with -fuzzminimizetime 10x: each run takes
-// other ways through package os, and minimizing would not end.
+// FuzzUnpack checks that only the copy is written. Run it with -fuzzminimizetime 10x: coverage
+// within package os differs from run to run, so minimizing would not end.
 func FuzzUnpack(f *testing.F) {
 	for _, c := range malicious {
 		f.Add(c.archive)

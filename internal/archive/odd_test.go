@@ -21,8 +21,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// TestChanges: what is different from what the system told when it was asked is copied as it is,
-// and what is not there any more is told.
+// A file that changes while a copy is made is copied as it is. A file that is removed is reported.
 func TestChanges(t *testing.T) {
 	dir := build(t, t.TempDir(), "d/a=A", "d/b="+strings.Repeat("b", 1<<20), "d/c=C", "d/z/x=X")
 	var b bytes.Buffer
@@ -30,8 +29,8 @@ func TestChanges(t *testing.T) {
 	err := Pack(writerFunc(func(p []byte) (int, error) {
 		if first {
 			first = false
-			require.NoError(t, os.Truncate(dir+"/d/b", 200_000)) // it is being read
-			require.NoError(t, os.Remove(dir+"/d/c"))            // and this is known to be there
+			require.NoError(t, os.Truncate(dir+"/d/b", 200_000)) // b is being read
+			require.NoError(t, os.Remove(dir+"/d/c"))            // c has been listed
 		}
 		return b.Write(p)
 	}), dir+"/d")
@@ -51,7 +50,7 @@ func TestChanges(t *testing.T) {
 	}), dir+"/d"), full)
 }
 
-// leftOut checks what a copy has left out.
+// leftOut checks which files a copy has left out.
 func leftOut(t *testing.T, err error, names ...string) *sandbox.CopyError {
 	t.Helper()
 	var left *sandbox.CopyError
@@ -63,7 +62,7 @@ func leftOut(t *testing.T, err error, names ...string) *sandbox.CopyError {
 	return left
 }
 
-// TestUnreadable: what may not be read is left out and told; the root is an error.
+// Files that may not be read are left out and reported. If the root may not be read, Pack fails.
 func TestUnreadable(t *testing.T) {
 	dir := build(t, t.TempDir(), "d/a=A", "d/no=N", "d/shut/x=X", "d/z=Z")
 	for _, name := range []string{"/d/no", "/d/shut"} {
@@ -92,7 +91,7 @@ func TestUnreadable(t *testing.T) {
 	require.ErrorContains(t, left, "and 299 more")
 }
 
-// asNobody calls f in a thread that has no rights.
+// asNobody calls f on a thread with the file system rights of nobody.
 func asNobody(t *testing.T, f func() error) error {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -100,7 +99,7 @@ func asNobody(t *testing.T, f func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if err := unix.Setfsuid(65534); err != nil {
 			done <- err
 			return
@@ -110,7 +109,7 @@ func asNobody(t *testing.T, f func() error) error {
 	return <-done
 }
 
-// TestSizeless: files that do not tell their size are copied with their content.
+// Files that do not report their size are copied with their content.
 func TestSizeless(t *testing.T) {
 	for _, name := range []string{"/proc/version", "/proc/self/limits",
 		"/sys/kernel/mm/transparent_hugepage/enabled", "/proc/kallsyms"} {
@@ -128,7 +127,7 @@ func TestSizeless(t *testing.T) {
 	}
 }
 
-// TestHoles: holes take no place, in the archive and in the copy, and the content is the same.
+// Holes take no room in the archive and in the copy. The content is the same.
 func TestHoles(t *testing.T) {
 	const size = 1 << 40
 	dir := build(t, t.TempDir(), "all=", "x=", "many=",
@@ -179,7 +178,7 @@ func read(t *testing.T, name string, p []byte, offset int64) {
 	}
 }
 
-// TestDeep: a tree deeper than a path may be long.
+// TestDeep copies a tree whose deepest path is longer than the system accepts.
 func TestDeep(t *testing.T) {
 	name := strings.Repeat("d", 240)
 	root := must(os.OpenRoot(t.TempDir()))

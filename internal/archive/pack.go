@@ -19,12 +19,12 @@ import (
 
 const (
 	// bufferSize is the size of the pieces in which files are read and written. Small files and
-	// headers are gathered into such pieces.
+	// headers are collected into such pieces.
 	bufferSize = 64 << 10
 
-	// longestName bounds the names in an archive. Readers of archives have bounds of their own, and
+	// maxName bounds the names in an archive. Readers of archives have bounds of their own, and
 	// fail at a longer name.
-	longestName = 16 << 10
+	maxName = 16 << 10
 
 	// sizelessLimit bounds the copy of a file that does not report its size: the whole file is in
 	// memory before its header can be written.
@@ -41,7 +41,7 @@ func Pack(w io.Writer, path string) error {
 	}
 	p := newPacker(w)
 	p.sparse = true
-	return p.pack(path, name, "")
+	return p.packAll(path, name, "")
 }
 
 // PackForTar is Pack for tar(1) at the other end. The root gets the name root. The last entry is an
@@ -51,11 +51,11 @@ func PackForTar(w io.Writer, path, root, end string) error {
 	if err != nil {
 		return err
 	}
-	return newPacker(w).pack(path, root, end)
+	return newPacker(w).packAll(path, root, end)
 }
 
-// Name returns the name that a copy of the file or directory at path has unless it is given
-// another; "." for a root of the file system.
+// Name returns the name that a copy of the file or directory at path has by default. For a root of
+// the file system it is ".".
 func Name(path string) (string, error) {
 	_, name, err := resolve(path)
 	return name, err
@@ -63,14 +63,14 @@ func Name(path string) (string, error) {
 
 // A packer writes one archive.
 type packer struct {
-	out     *bufio.Writer
-	tar     *tar.Writer
-	buf     []byte
-	more    []byte            // the last extended header
-	links   map[fileID]string // the first name of each file that has several
-	sparse  bool              // the reader is Unpack, which makes holes
-	begun   bool              // the root's entry has been written
-	skipped sandbox.CopyError
+	out      *bufio.Writer
+	tar      *tar.Writer
+	buf      []byte
+	extended []byte            // the buffer of the last extended header
+	links    map[fileID]string // the first name of each file that has several
+	sparse   bool              // the reader is Unpack, which makes holes
+	begun    bool              // the root's entry has been written
+	skipped  sandbox.CopyError
 }
 
 func newPacker(w io.Writer) *packer {
@@ -81,12 +81,12 @@ func newPacker(w io.Writer) *packer {
 	}
 }
 
-func (p *packer) pack(at, root, end string) error {
+func (p *packer) packAll(at, root, end string) error {
 	info, err := os.Lstat(at)
 	if err != nil {
 		return err
 	}
-	if err := p.entry(source{path: at}, info, at, root); err != nil {
+	if err := p.packEntry(source{path: at}, info, at, root); err != nil {
 		return err
 	}
 	if end != "" {
@@ -107,19 +107,20 @@ func (p *packer) pack(at, root, end string) error {
 	return nil
 }
 
-// entry packs the file at a source. shown is its path in errors, and name its name in the archive.
-func (p *packer) entry(at source, info fs.FileInfo, shown, name string) error {
+// packEntry packs the file at a source. shown is its path in errors, and name its name in the
+// archive.
+func (p *packer) packEntry(at source, info fs.FileInfo, shown, name string) error {
 	switch kind := info.Mode().Type(); {
 	case kind&(fs.ModeSocket|fs.ModeDevice) != 0 && !p.begun:
 		return &fs.PathError{Op: "copy", Path: shown, Err: syscall.ENOTSUP}
 	case kind&(fs.ModeSocket|fs.ModeDevice) != 0:
 		return nil
-	case len(name) > longestName:
+	case len(name) > maxName:
 		return p.skip(shown, syscall.ENAMETOOLONG)
 	case kind.IsRegular():
-		return p.file(at, shown, name)
+		return p.packFile(at, shown, name)
 	case kind.IsDir():
-		return p.directory(at, info, shown, name)
+		return p.packDir(at, info, shown, name)
 	}
 	var target string
 	if info.Mode()&fs.ModeSymlink != 0 {
@@ -133,7 +134,7 @@ func (p *packer) entry(at source, info fs.FileInfo, shown, name string) error {
 
 // skip leaves out a file that cannot be read. If that is the root, it returns an error.
 func (p *packer) skip(shown string, err error) error {
-	fault := fault(shown, err)
+	fault := copyError(shown, err)
 	if !p.begun {
 		return fault
 	}
@@ -141,8 +142,8 @@ func (p *packer) skip(shown string, err error) error {
 	return nil
 }
 
-func (p *packer) directory(at source, info fs.FileInfo, shown, name string) error {
-	in, done, err := at.directory()
+func (p *packer) packDir(at source, info fs.FileInfo, shown, name string) error {
+	in, done, err := at.openDir()
 	var entries []fs.DirEntry
 	if err == nil {
 		defer done()
@@ -165,9 +166,9 @@ func (p *packer) directory(at source, info fs.FileInfo, shown, name string) erro
 		}
 		below := source{in.in, path.Join(in.path, e.Name()), in.depth}
 		shown, name := shown+string(filepath.Separator)+e.Name(), name+"/"+e.Name()
-		info, err := e.Info() // of a directory in an os.Root, it was read with the name
+		info, err := e.Info() // in a directory of an os.Root, it has been read with the name
 		if err == nil {
-			err = p.entry(below, info, shown, name)
+			err = p.packEntry(below, info, shown, name)
 		} else {
 			err = p.skip(shown, err)
 		}
@@ -200,22 +201,22 @@ func (p *packer) writeHeader(info fs.FileInfo, shown, name, target string, recor
 		if err := p.tar.Flush(); err != nil {
 			return err
 		}
-		p.more = appendExtended(p.more[:0], records)
-		if _, err := p.out.Write(p.more); err != nil {
+		p.extended = appendExtended(p.extended[:0], records)
+		if _, err := p.out.Write(p.extended); err != nil {
 			return err
 		}
 	}
-	return p.write(h, shown)
+	return p.writeTarHeader(h, shown)
 }
 
 func (p *packer) writeLink(info fs.FileInfo, shown, name, first string) error {
-	return p.write(&tar.Header{
+	return p.writeTarHeader(&tar.Header{
 		Format: tar.FormatGNU, Typeflag: tar.TypeLink, Name: name, Linkname: first,
 		ModTime: info.ModTime(),
 	}, shown)
 }
 
-func (p *packer) write(h *tar.Header, shown string) error {
+func (p *packer) writeTarHeader(h *tar.Header, shown string) error {
 	err := p.tar.WriteHeader(h)
 	if errors.Is(err, tar.ErrHeader) {
 		return &fs.PathError{Op: "copy", Path: shown, Err: err}

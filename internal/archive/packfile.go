@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// file packs a regular file.
-func (p *packer) file(at source, shown, name string) error {
+// packFile packs a regular file.
+func (p *packer) packFile(at source, shown, name string) error {
 	f, err := at.open()
 	if err != nil {
 		return p.skip(shown, err)
@@ -29,13 +29,13 @@ func (p *packer) file(at source, shown, name string) error {
 		return p.writeLink(info, shown, name, first)
 	}
 	if p.sparse && info.Size() > bufferSize {
-		if data := dataOf(f, info); data != nil {
-			err = p.sparseFile(f, info, data, shown, name)
+		if data := dataExtents(f, info); data != nil {
+			err = p.packSparse(f, info, data, shown, name)
 		} else {
-			err = p.content(f, info, shown, name)
+			err = p.packContent(f, info, shown, name)
 		}
 	} else {
-		err = p.content(f, info, shown, name)
+		err = p.packContent(f, info, shown, name)
 	}
 	if linked && err == nil {
 		p.links[id] = name
@@ -43,10 +43,11 @@ func (p *packer) file(at source, shown, name string) error {
 	return err
 }
 
-// content packs a file without holes. The size that the system reports may be wrong: a file of
-// /proc has none, one of /sys is shorter, and any file may change while it is read. So content
-// reads the beginning, which is mostly the whole file, before it writes the header.
-func (p *packer) content(f *os.File, info fs.FileInfo, shown, name string) error {
+// packContent packs a file without holes. The size that the system reports may be wrong: that of a
+// file of /proc is 0, that of a file of /sys is too large, and any file may change while it is
+// read. So packContent reads the beginning, which is usually the whole file, before it writes the
+// header.
+func (p *packer) packContent(f *os.File, info fs.FileInfo, shown, name string) error {
 	size, n := info.Size(), 0
 	ended := false
 	for !ended && n < len(p.buf) && (n == 0 || int64(n) != size) {
@@ -68,7 +69,7 @@ func (p *packer) content(f *os.File, info fs.FileInfo, shown, name string) error
 		head = slices.Concat(head, rest)
 		if len(head) > sizelessLimit {
 			head = head[:sizelessLimit]
-			why := fmt.Errorf("%w: it does not tell its size, and its copy ends after %d bytes",
+			why := fmt.Errorf("%w: its size is unknown, and its copy ends after %d bytes",
 				syscall.EFBIG, sizelessLimit)
 			if err := p.skip(shown, why); err != nil {
 				return err
@@ -84,34 +85,34 @@ func (p *packer) content(f *os.File, info fs.FileInfo, shown, name string) error
 	if _, err := p.tar.Write(head); err != nil {
 		return err
 	}
-	return p.rest(f, int64(len(head)), size, shown)
+	return p.copyRange(f, int64(len(head)), size, shown)
 }
 
-// sparseFile packs the data of a file that has holes.
-func (p *packer) sparseFile(f *os.File, info fs.FileInfo, data []extent, shown, name string) error {
+// packSparse packs the data of a file that has holes.
+func (p *packer) packSparse(f *os.File, info fs.FileInfo, data []extent, shown, name string) error {
 	size := int64(0)
 	for _, e := range data {
 		size += e.length
 	}
 	h := sized{info, size}
-	if err := p.writeHeader(h, shown, name, "", layout(info.Size(), data)); err != nil {
+	if err := p.writeHeader(h, shown, name, "", layoutRecord(info.Size(), data)); err != nil {
 		return err
 	}
 	for _, e := range data {
 		if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
 			return err
 		}
-		if err := p.rest(f, e.offset, e.offset+e.length, shown); err != nil {
+		if err := p.copyRange(f, e.offset, e.offset+e.length, shown); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest packs a file's bytes from the offset from, which is where f reads next, to the offset to. It
-// writes zeros in place of bytes that cannot be read, because the header has the size.
-func (p *packer) rest(f *os.File, from, to int64, shown string) error {
-	if to-from > bufferSize { // into an empty buffer, whole pieces are not copied
+// copyRange packs a file's bytes from the offset from, where f reads next, to the offset to. In
+// place of bytes that cannot be read it writes zeros, because the header has the size.
+func (p *packer) copyRange(f *os.File, from, to int64, shown string) error {
+	if to-from > bufferSize { // an empty bufio.Writer does not copy whole pieces
 		if err := p.out.Flush(); err != nil {
 			return err
 		}
@@ -123,11 +124,11 @@ func (p *packer) rest(f *os.File, from, to int64, shown string) error {
 			if err == io.EOF {
 				err = errors.New("it became shorter while it was read")
 			}
-			err = fmt.Errorf("%w: the copy has zeros from byte %d on", unwrapped(err), from)
+			err = fmt.Errorf("%w: the copy has zeros from byte %d on", bareError(err), from)
 			if err := p.skip(shown, err); err != nil {
 				return err
 			}
-			return p.zeros(to - from)
+			return p.writeZeros(to - from)
 		}
 		if _, err := p.tar.Write(piece[:n]); err != nil {
 			return err
@@ -137,7 +138,7 @@ func (p *packer) rest(f *os.File, from, to int64, shown string) error {
 	return nil
 }
 
-func (p *packer) zeros(n int64) error {
+func (p *packer) writeZeros(n int64) error {
 	clear(p.buf)
 	for n > 0 {
 		m, err := p.tar.Write(p.buf[:min(int64(len(p.buf)), n)])

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// resolve returns the name of what is at path, "." for a root of the file system, and a path to it
-// that has no "..": names can be joined to that, and filepath.Join may clean it. A slash at the
-// path's end follows a link to a directory, whose copy has the link's name.
+// resolve returns the name of the file at path, and a path to it without "..": filepath.Join may
+// clean such a path. The name of a root of the file system is ".". If path ends in a slash and
+// names a link to a directory, the resolved path is the directory's and the name is the link's.
 func resolve(path string) (resolved, name string, err error) {
 	if path == "" {
 		return "", "", &fs.PathError{Op: "copy", Path: path, Err: syscall.ENOENT}
@@ -20,15 +20,15 @@ func resolve(path string) (resolved, name string, err error) {
 	if endsInSlash(path) {
 		info, err := os.Stat(path)
 		if err != nil {
-			return "", "", fault(path, err)
+			return "", "", copyError(path, err)
 		}
-		if !info.IsDir() { // not everywhere does Stat heed the slash
-			return "", "", fault(path, syscall.ENOTDIR)
+		if !info.IsDir() { // on some systems Stat ignores the slash
+			return "", "", copyError(path, syscall.ENOTDIR)
 		}
 	}
-	dir, name := split(path)
+	dir, name := splitPath(path)
 	switch name {
-	case "", ".", "..": // no name: that of the directory is found as pwd -P finds it
+	case "", ".", "..": // find the directory's name as pwd -P does
 		if !filepath.IsAbs(path) {
 			wd, err := os.Getwd()
 			if err != nil {
@@ -39,7 +39,7 @@ func resolve(path string) (resolved, name string, err error) {
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", "", err
 		}
-		if dir, name = split(path); name == "" {
+		if dir, name = splitPath(path); name == "" {
 			return path, ".", nil
 		}
 	default:
@@ -56,10 +56,10 @@ func resolve(path string) (resolved, name string, err error) {
 	return filepath.Join(dir, name), name, nil
 }
 
-// A source is the place of a file to pack. Files below the root are reached from open directories:
-// a path from the file system's root may be longer than the system accepts.
+// A source is the place of a file to pack. Files below the root are opened relative to open
+// directories, because an absolute path may be longer than the system accepts.
 type source struct {
-	in    *os.Root // nil: path is this machine's
+	in    *os.Root // path is relative to it; nil: path is one of this machine
 	path  string
 	depth int // of directories, below the root
 }
@@ -78,18 +78,19 @@ func (s source) open() (*os.File, error) {
 	return s.in.OpenFile(s.path, os.O_RDONLY|openFlags, 0)
 }
 
-// openEach and openSome bound the directories that are open at once: down to the depth openEach,
-// more than almost any tree has, every one; below it, one in openSome.
-const openEach, openSome = 64, 32
+// allOpenDepth and openInterval bound the directories that are open at once. Down to the depth
+// allOpenDepth, more than almost any tree has, every directory is open. Below it, one in
+// openInterval is.
+const allOpenDepth, openInterval = 64, 32
 
-// directory returns a directory as the source of its files, and a function that closes it.
-func (s source) directory() (source, func(), error) {
+// openDir returns a directory as the source of its files, and a function that closes it.
+func (s source) openDir() (source, func(), error) {
 	var root *os.Root
 	var err error
 	switch {
 	case s.in == nil:
 		root, err = os.OpenRoot(s.path)
-	case s.depth < openEach || s.depth%openSome == 0:
+	case s.depth < allOpenDepth || s.depth%openInterval == 0:
 		root, err = s.in.OpenRoot(s.path)
 	default:
 		return source{s.in, s.path, s.depth + 1}, func() {}, nil

@@ -12,15 +12,15 @@ import (
 // An extent is a part of a file with data, between holes.
 type extent struct{ offset, length int64 }
 
-// mostExtents bounds the extents of a file. Holes after that many become zeros.
-const mostExtents = 10_000
+// maxExtents bounds the extents of a file. Holes after that many become zeros.
+const maxExtents = 10_000
 
-// sparseKey is the record that a file with holes has: its size, and offset and length of each
-// extent. The entry's content are the extents. (The records of GNU's tar are kept from us by
-// package tar, which gives the zeros of a hole one by one.)
+// sparseKey is the key of the record of a file with holes: the file's size, and the offset and
+// length of each extent. The entry's content is that of the extents. (The records of GNU's tar
+// would not do: package tar hides them, and returns the zeros of a hole one by one.)
 const sparseKey = "SANDSHELL.sparse"
 
-func layout(size int64, data []extent) []record {
+func layoutRecord(size int64, data []extent) []record {
 	value := strconv.AppendInt(nil, size, 10)
 	for _, e := range data {
 		value = strconv.AppendInt(append(value, ','), e.offset, 10)
@@ -29,9 +29,9 @@ func layout(size int64, data []extent) []record {
 	return []record{{sparseKey, string(value)}}
 }
 
-var errLayout = errors.New("the archive has a file whose holes make no sense")
+var errLayout = errors.New("the archive has a file with invalid holes")
 
-// parseLayout reads what layout has written, of a file that has this much content in the archive.
+// parseLayout parses the value of a layoutRecord. content is the length of the entry's content.
 func parseLayout(value string, content int64) (size int64, data []extent, err error) {
 	next := func() (n int64) {
 		var field string
@@ -68,7 +68,7 @@ var zeros [bufferSize]byte
 
 // fill writes the content of a file's extents. The rest, and zeros in the extents, become holes.
 func fill(f target, r io.Reader, size int64, data []extent, buf []byte) error {
-	written := int64(0) // the file's end
+	written := int64(0) // the end of the file so far
 	for _, e := range data {
 		for at, end := e.offset, e.offset+e.length; at < end; {
 			n, err := io.ReadFull(r, buf[:min(int64(len(buf)), end-at)])
@@ -90,14 +90,14 @@ func fill(f target, r io.Reader, size int64, data []extent, buf []byte) error {
 	return nil
 }
 
-// refill is fill with a file as its source.
-func refill(out *os.File, in *os.File, size int64) error {
+// copyData copies a file with its holes.
+func copyData(out *os.File, in *os.File, size int64) error {
 	buf := make([]byte, bufferSize)
 	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
-	data := dataOf(in, info)
+	data := dataExtents(in, info)
 	if data == nil {
 		return fill(out, in, size, []extent{{0, size}}, buf)
 	}
@@ -111,36 +111,36 @@ func refill(out *os.File, in *os.File, size int64) error {
 // A record is one entry of an extended header.
 type record struct{ key, value string }
 
-// appendExtended appends an extended header, as POSIX has it. It is for the next entry. tar(1) of
-// busybox knows none, and passes over it.
+// appendExtended appends a POSIX extended header, which is for the next entry. The tar of busybox
+// skips such a header.
 func appendExtended(b []byte, records []record) []byte {
 	const block = 512
 	start := len(b)
 	b = append(b, make([]byte, block)...)
 	for _, r := range records {
 		size := len(" =\n") + len(r.key) + len(r.value)
-		size += len(strconv.Itoa(size + len(strconv.Itoa(size)))) // its digits count too
+		size += len(strconv.Itoa(size + len(strconv.Itoa(size)))) // it includes its own digits
 		b = append(strconv.AppendInt(b, int64(size), 10), ' ')
 		b = append(append(append(append(b, r.key...), '='), r.value...), '\n')
 	}
 	h := b[start : start+block]
 	copy(h, "extended")
 	copy(h[100:], "0000600\x000000000\x000000000\x00")
-	octal(h[124:135], len(b)-start-block)
-	octal(h[136:147], 0)
+	putOctal(h[124:135], len(b)-start-block)
+	putOctal(h[136:147], 0)
 	copy(h[148:], "        x")
 	copy(h[257:], "ustar\x0000")
 	sum := 0
 	for _, c := range h {
 		sum += int(c)
 	}
-	octal(h[148:154], sum)
+	putOctal(h[148:154], sum)
 	h[154] = 0
 	return append(b, make([]byte, (block-(len(b)-start)%block)%block)...)
 }
 
-// octal fills a field of a header.
-func octal(field []byte, n int) {
+// putOctal fills a field of a header with an octal number.
+func putOctal(field []byte, n int) {
 	for i := len(field) - 1; i >= 0; i-- {
 		field[i], n = byte('0'+n&7), n>>3
 	}

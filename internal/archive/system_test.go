@@ -43,7 +43,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// TestSparseCancelled: 10 KiB stand for a terabyte of zeros, which are not to be waited for.
+// An archive of 10 KiB may stand for a terabyte of zeros. Unpack ends when ctx ends.
 func TestSparseCancelled(t *testing.T) {
 	tool, err := exec.LookPath("tar")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestSparseCancelled(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestTar: tar reads what PackForTar writes, and Unpack what tar writes.
+// tar reads what PackForTar writes, and Unpack reads what tar writes.
 func TestTar(t *testing.T) {
 	tool, err := exec.LookPath("tar")
 	if err != nil {
@@ -90,7 +90,7 @@ func TestTar(t *testing.T) {
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/back"))
 }
 
-// TestMounts: a full disk, and a file system mounted within the directory to which a copy is added.
+// TestMounts copies to a full disk, and into a directory in which a file system is mounted.
 func TestMounts(t *testing.T) {
 	src := build(t, t.TempDir(), "d/a=A", "d/m/f=F", "d/m/s/g=G", "d/m/l->f",
 		"d/big="+strings.Repeat("b", 1<<20))
@@ -108,7 +108,7 @@ func TestMounts(t *testing.T) {
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d")), dir, Options{}))
 	require.Equal(t, snapshot(t, src+"/d/m"), snapshot(t, dir+"/d/m"))
 	require.FileExists(t, dir+"/d/big")
-	// again
+	// f exists there already.
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, src+"/d/m/f")), dir+"/d/m",
 		Options{}))
 	require.NoError(t, unix.Mount("", dir+"/small", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
@@ -116,10 +116,10 @@ func TestMounts(t *testing.T) {
 		syscall.EROFS)
 }
 
-// TestUnprivileged: permissions, which do not bind root. Root runs it again as nobody.
+// TestUnprivileged tests permissions, which do not apply to root. root runs the test as nobody.
 func TestUnprivileged(t *testing.T) {
 	if os.Getuid() == 0 {
-		// not t.TempDir: others cannot enter its parents
+		// t.TempDir would not do: other users cannot enter its parents.
 		dir, err := os.MkdirTemp("", "sandshell-unprivileged-")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
@@ -145,7 +145,7 @@ func TestUnprivileged(t *testing.T) {
 	for name, mode := range modes {
 		require.NoError(t, os.Chmod(dir+"/"+name, mode))
 	}
-	defer unlock(must(os.OpenRoot(dir)), ".")
+	defer makeWritable(must(os.OpenRoot(dir)), ".")
 	for path, at := range map[string]string{"unreadable": "unreadable", "closed": "closed",
 		"closed/f": "closed/f"} {
 		err := Pack(io.Discard, dir+"/"+path)
@@ -156,21 +156,21 @@ func TestUnprivileged(t *testing.T) {
 		isFault(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/"+to, Options{}),
 			syscall.EACCES)
 	}
-	// read-only, but not its directory
+	// The file is read-only, but its directory is not.
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(packed(t, dir+"/f")), dir+"/file",
 		Options{}))
 	tree := packed(t, dir+"/d")
-	// read-only directories, moved
+	// Read-only directories are moved,
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/new", Options{}))
 	info, err := os.Stat(dir + "/new")
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o555), info.Mode().Perm())
 	require.Equal(t, snapshot(t, dir+"/d"), snapshot(t, dir+"/new"))
-	// and added
+	// merged,
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/have", Options{}))
 	require.FileExists(t, dir+"/have/d/sub/x")
 	require.FileExists(t, dir+"/have/d/sub/y")
-	// and removed
+	// and removed.
 	isFault(t, Unpack(t.Context(), bytes.NewReader(tree), dir+"/conflict", Options{}),
 		syscall.ENOTDIR)
 	require.Equal(t, []string{`"d" drwxr-xr-x`, `"d/sub" -rw-r--r-- 4 "file"`},

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags are for opening files. O_NONBLOCK keeps the open from waiting for a writer if a FIFO
-// has taken the file's place meanwhile; it also saves package os the four system calls by which it
-// finds out that a file cannot be polled.
+// openFlags are flags for opening files. With O_NONBLOCK, the open does not wait for a writer if a
+// FIFO has taken the file's place. It also saves four system calls, with which package os would
+// find out that a file cannot be polled.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 type fileID struct{ dev, ino uint64 }
@@ -29,8 +29,8 @@ func hardLinked(info fs.FileInfo) (fileID, bool) {
 
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
-// A directory makes files in a directory. It does not use package os, which needs twice as many
-// system calls: these are most of the time that a small file takes.
+// A directory makes files in a directory. It does not use package os, which makes twice as many
+// system calls. For a small file, system calls take most of the time.
 type directory struct{ f *os.File }
 
 func openDirectory(root *os.Root, name string) (directory, error) {
@@ -40,8 +40,8 @@ func openDirectory(root *os.Root, name string) (directory, error) {
 
 func (d directory) Close() error { return d.f.Close() }
 
-// create makes a file. Its name must not be a path, and must not exist, so that no link can lead
-// elsewhere.
+// create makes a file. name must not be a path and must not exist, so that no link can lead out of
+// the directory.
 func (d directory) create(name string, mode fs.FileMode, modified time.Time,
 	fill func(target) error) error {
 	times, err := unix.TimeToTimespec(modified)
@@ -49,7 +49,7 @@ func (d directory) create(name string, mode fs.FileMode, modified time.Time,
 		return err
 	}
 	dir := int(d.f.Fd())
-	fd, err := again(func() (int, error) {
+	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Openat(dir, name,
 			unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	})
@@ -58,7 +58,7 @@ func (d directory) create(name string, mode fs.FileMode, modified time.Time,
 	}
 	err = fill(descriptor(fd))
 	if err == nil {
-		err = unix.Fchmod(fd, bitsOf(mode)) // the mode given to Openat was subject to the umask
+		err = unix.Fchmod(fd, chmodBits(mode)) // the mode given to Openat was subject to the umask
 	}
 	if closed := unix.Close(fd); err == nil && closed != unix.EINTR {
 		err = closed
@@ -75,19 +75,21 @@ type descriptor int
 func (fd descriptor) WriteAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
-		m, err = again(func() (int, error) { return unix.Pwrite(int(fd), p[n:], at+int64(n)) })
+		m, err = ignoringEINTR(func() (int, error) {
+			return unix.Pwrite(int(fd), p[n:], at+int64(n))
+		})
 		n += max(m, 0)
 	}
 	return n, err
 }
 
 func (fd descriptor) Truncate(size int64) error {
-	_, err := again(func() (int, error) { return 0, unix.Ftruncate(int(fd), size) })
+	_, err := ignoringEINTR(func() (int, error) { return 0, unix.Ftruncate(int(fd), size) })
 	return err
 }
 
-// bitsOf returns a mode as chmod takes it.
-func bitsOf(mode fs.FileMode) uint32 {
+// chmodBits returns the argument of chmod for a mode.
+func chmodBits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
 	if mode&fs.ModeSetuid != 0 {
 		bits |= unix.S_ISUID
@@ -101,8 +103,8 @@ func bitsOf(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// again repeats a system call until no signal interrupts it.
-func again(call func() (int, error)) (int, error) {
+// ignoringEINTR repeats a system call until no signal interrupts it.
+func ignoringEINTR(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); err != unix.EINTR {
 			return n, err

@@ -44,7 +44,7 @@ func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 		err = u.Commit()
 	}
 	if closed := u.Close(); err == nil && closed != nil {
-		err = fault(u.pathOf(u.top), closed)
+		err = copyError(u.pathOf(u.rootEntry), closed)
 	}
 	return err
 }
@@ -52,34 +52,36 @@ func Unpack(ctx context.Context, r io.Reader, path string, o Options) error {
 // An Unpacker is Unpack in steps, for a caller who learns only after the archive's end whether to
 // commit the copy.
 type Unpacker struct {
-	trusted bool
-	parent  *os.Root // the directory in which the copy is to be
-	dir     string   // its path
-	name    string   // the copy's; "": the one in the archive
-	slash   bool     // the copy is a directory
+	trusted   bool
+	parent    *os.Root // the directory in which the copy is made
+	dir       string   // the path of parent
+	name      string   // the copy's name; "": the one in the archive
+	mustBeDir bool     // the destination ends in a slash, so the copy must be a directory
 
 	rootName string // Options.Name
 
-	into  *os.Root // where temp is: in parent, or in the directory that the copy is added to
-	merge bool     // the copy is added to a directory
-	temp  string   // the directory in which the copy is made
+	destRoot *os.Root // has temp: parent, or the existing directory that the copy is added to
+	merge    bool     // the copy is added to an existing directory
+	temp     string   // the name of the temporary directory in which the archive is unpacked
 
-	root   *os.Root           // temp
-	top    string             // the name of the archive's root
-	whole  bool               // the archive has been read to its end
-	dirs   map[string]dirMode // what directories get once all files are in them
-	memory bounded.List       // of dirs
-	// the directory of the last file: kept open, so that the path is not walked for each file
-	within     *directory
-	withinName string
-	buf        []byte
+	root      *os.Root           // the directory temp
+	rootEntry string             // the name of the archive's root
+	complete  bool               // the archive has been read to its end
+	dirs      map[string]dirMode // the modes and times to set when all files have been made
+	memory    bounded.List       // bounds dirs
+	// fileDir is the directory of the last file. It stays open, so that the next file in it needs
+	// no walk of the path.
+	fileDir     *directory
+	fileDirName string
+	buf         []byte
 }
 
-// dirsMax bounds the memory for the directories of an archive that is not trusted: some 90,000.
+// dirsMax bounds the memory for the directories of an archive that is not trusted. It allows about
+// 90,000.
 const dirsMax = 24 << 20
 
-// A dirMode is what a directory gets in the end: in a directory that is read-only from the
-// beginning no files could be made.
+// A dirMode is set on a directory after all files have been made: in a read-only directory no file
+// can be made.
 type dirMode struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -87,7 +89,7 @@ type dirMode struct {
 
 // NewUnpacker returns an Unpacker to path. The caller must call its Close.
 func NewUnpacker(path string, o Options) (*Unpacker, error) {
-	dir, name := split(path)
+	dir, name := splitPath(path)
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		dir, name = path, ""
 	} else if name == "" || name == "." || name == ".." || endsInSlash(path) &&
@@ -95,32 +97,32 @@ func NewUnpacker(path string, o Options) (*Unpacker, error) {
 		if err == nil {
 			err = syscall.ENOTDIR
 		}
-		return nil, fault(path, err)
+		return nil, copyError(path, err)
 	}
-	// a FIFO, for one, must not be opened
+	// OpenRoot must not open a FIFO, for example.
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, fault(dir, syscall.ENOTDIR)
+		return nil, copyError(dir, syscall.ENOTDIR)
 	}
 	parent, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fault(dir, err)
+		return nil, copyError(dir, err)
 	}
 	return &Unpacker{
-		trusted: o.Trusted, parent: parent, dir: dir, name: name, into: parent,
-		slash: name != "" && endsInSlash(path), rootName: o.Name,
+		trusted: o.Trusted, parent: parent, dir: dir, name: name, destRoot: parent,
+		mustBeDir: name != "" && endsInSlash(path), rootName: o.Name,
 		dirs: map[string]dirMode{}, memory: bounded.List{What: "the list of the directories",
 			Max: dirsMax}, buf: make([]byte, bufferSize),
 	}, nil
 }
 
 // Root returns the name of the archive's root; "" before Unpack has read its entry.
-func (u *Unpacker) Root() string { return u.top }
+func (u *Unpacker) Root() string { return u.rootEntry }
 
 // Unpack reads the archive to its end.
 func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
 	in := &endReader{r: bufio.NewReaderSize(r, bufferSize)}
 	tr := tar.NewReader(in)
-	// a terabyte of holes takes no place in the archive
+	// Check ctx at each Read: a terabyte of holes comes without reading from r.
 	content := readerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
 			return 0, ctxerr.Of(ctx)
@@ -133,25 +135,25 @@ func (u *Unpacker) Unpack(ctx context.Context, r io.Reader) error {
 			break
 		}
 		if err != nil {
-			return fault(u.pathOf(u.top), err)
+			return copyError(u.pathOf(u.rootEntry), err)
 		}
-		if err := u.entry(h, content); err != nil {
+		if err := u.unpackEntry(h, content); err != nil {
 			return err
 		}
 	}
 	switch {
 	case in.ended:
-		return fault(u.pathOf(u.top), io.ErrUnexpectedEOF)
-	case u.top == "":
-		return fault(u.pathOf(""), errors.New("the archive is empty"))
+		return copyError(u.pathOf(u.rootEntry), io.ErrUnexpectedEOF)
+	case u.rootEntry == "":
+		return copyError(u.pathOf(""), errors.New("the archive is empty"))
 	}
-	if err := u.finish(); err != nil {
+	if err := u.finishDirs(); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil { // the padding
-		return fault(u.pathOf(u.top), err)
+		return copyError(u.pathOf(u.rootEntry), err)
 	}
-	u.whole = true
+	u.complete = true
 	return nil
 }
 
@@ -174,23 +176,23 @@ func (e *endReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// entry makes one file, link or directory.
-func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
+// unpackEntry makes one file, link or directory.
+func (u *Unpacker) unpackEntry(h *tar.Header, r io.Reader) error {
 	name := path.Clean(h.Name)
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return fault(u.pathOf(name), errors.New("the archive has a path that leads out of it"))
+		return copyError(u.pathOf(name), errors.New("the archive has a path that leads out of it"))
 	}
 	isDir := h.Typeflag == tar.TypeDir
 	switch {
-	case u.top == "":
+	case u.rootEntry == "":
 		if strings.Contains(name, "/") {
-			return fault(u.pathOf(name), errors.New("the archive does not begin with its root"))
+			return copyError(u.pathOf(name), errors.New("the archive does not begin with its root"))
 		}
-		if err := u.begin(name, isDir); err != nil {
+		if err := u.prepareDest(name, isDir); err != nil {
 			return err
 		}
-	case u.top != "." && name != u.top && !strings.HasPrefix(name, u.top+"/"):
-		return fault(u.pathOf(name), errors.New("the archive has more than one root"))
+	case u.rootEntry != "." && name != u.rootEntry && !strings.HasPrefix(name, u.rootEntry+"/"):
+		return copyError(u.pathOf(name), errors.New("the archive has more than one root"))
 	}
 	local := filepath.FromSlash(name)
 	mode := h.FileInfo().Mode()
@@ -206,31 +208,32 @@ func (u *Unpacker) entry(h *tar.Header, r io.Reader) error {
 	case t == tar.TypeDir:
 		err = u.root.MkdirAll(local, 0o700)
 		if err := u.memory.Add(len(local)); err != nil && !u.trusted {
-			return fault(u.pathOf(name), err)
+			return copyError(u.pathOf(name), err)
 		}
 		u.dirs[local] = dirMode{mode & kept, h.ModTime}
 	case t == tar.TypeReg || t == tar.TypeGNUSparse || t == tar.TypeCont:
-		err = u.file(local, mode&kept, h, r)
+		err = u.unpackFile(local, mode&kept, h, r)
 	case t == tar.TypeSymlink:
 		err = u.root.Symlink(h.Linkname, local)
 	case t == tar.TypeLink:
 		err = u.root.Link(filepath.FromSlash(path.Clean(h.Linkname)), local)
 	case t == tar.TypeFifo && u.trusted:
-		err = u.fifo(local, mode&kept)
-	default: // a device, or a FIFO that is not trusted
-		if name == u.top {
+		err = u.unpackFIFO(local, mode&kept)
+	default: // a device, or a FIFO in an archive that is not trusted
+		if name == u.rootEntry {
 			err = syscall.ENOTSUP
 		}
 	}
 	if err != nil {
-		return fault(u.pathOf(name), err)
+		return copyError(u.pathOf(name), err)
 	}
 	return nil
 }
 
-// begin decides where the copy of the root top goes, and makes the temporary directory for it.
-func (u *Unpacker) begin(top string, isDir bool) error {
-	u.top = top
+// prepareDest decides where the copy of the archive's root goes, and makes the temporary directory.
+// top is the root's name.
+func (u *Unpacker) prepareDest(top string, isDir bool) error {
+	u.rootEntry = top
 	if u.name == "" {
 		u.name = top
 		if top == "." && u.rootName != "" {
@@ -238,7 +241,7 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 		}
 	}
 	if u.name == "." {
-		return fault(u.dir, errors.New("what is copied has no name: give the copy one"))
+		return copyError(u.dir, errors.New("what is copied has no name: give the copy one"))
 	}
 	place := u.pathOf(top)
 	there, err := u.parent.Stat(u.name)
@@ -250,48 +253,48 @@ func (u *Unpacker) begin(top string, isDir bool) error {
 	switch {
 	case u.merge:
 		if u.trusted {
-			u.into, err = os.OpenRoot(place)
+			u.destRoot, err = os.OpenRoot(place)
 		} else {
-			u.into, err = u.parent.OpenRoot(u.name)
+			u.destRoot, err = u.parent.OpenRoot(u.name)
 		}
 		if err != nil {
-			u.into = u.parent
-			return fault(place, err)
+			u.destRoot = u.parent
+			return copyError(place, err)
 		}
 	case err == nil && there.IsDir():
-		return fault(place, syscall.EISDIR)
-	case isDir && lerr == nil, u.slash && !isDir:
-		return fault(place, syscall.ENOTDIR)
+		return copyError(place, syscall.EISDIR)
+	case isDir && lerr == nil, u.mustBeDir && !isDir:
+		return copyError(place, syscall.ENOTDIR)
 	case lerr == nil:
-		if err := replaceable(link); err != nil {
-			return fault(place, err)
+		if err := checkReplaceable(link); err != nil {
+			return copyError(place, err)
 		}
 	}
 	temp := tempPrefix + rand.Text()
-	if err := u.into.Mkdir(temp, 0o700); err != nil {
+	if err := u.destRoot.Mkdir(temp, 0o700); err != nil {
 		if u.merge {
-			return fault(place, err)
+			return copyError(place, err)
 		}
-		return fault(u.dir, err)
+		return copyError(u.dir, err)
 	}
 	u.temp = temp
-	if u.root, err = u.into.OpenRoot(temp); err != nil {
-		return fault(place, err)
+	if u.root, err = u.destRoot.OpenRoot(temp); err != nil {
+		return copyError(place, err)
 	}
 	return nil
 }
 
-// pathOf returns the path, for errors, of the copy's file that has that name in the archive.
+// pathOf returns the path, for errors, of the copy of an entry.
 func (u *Unpacker) pathOf(name string) string {
-	if below, ok := strings.CutPrefix(name, u.top+"/"); ok {
+	if below, ok := strings.CutPrefix(name, u.rootEntry+"/"); ok {
 		name = below
-	} else if name == u.top {
+	} else if name == u.rootEntry {
 		name = ""
 	}
 	return filepath.Join(u.dir, u.name, filepath.FromSlash(name))
 }
 
-func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reader) error {
+func (u *Unpacker) unpackFile(name string, mode fs.FileMode, h *tar.Header, r io.Reader) error {
 	size, data := h.Size, []extent{{0, h.Size}}
 	if value, ok := h.PAXRecords[sparseKey]; ok {
 		var err error
@@ -300,21 +303,21 @@ func (u *Unpacker) file(name string, mode fs.FileMode, h *tar.Header, r io.Reade
 		}
 	}
 	fill := func(f target) error { return fill(f, r, size, data, u.buf) }
-	if dir := filepath.Dir(name); u.within == nil || dir != u.withinName {
+	if dir := filepath.Dir(name); u.fileDir == nil || dir != u.fileDirName {
 		within, err := openDirectory(u.root, dir)
 		if err != nil {
 			return err
 		}
-		if u.within != nil {
-			u.within.Close()
+		if u.fileDir != nil {
+			u.fileDir.Close()
 		}
-		u.within, u.withinName = &within, dir
+		u.fileDir, u.fileDirName = &within, dir
 	}
-	return u.within.create(filepath.Base(name), mode, h.ModTime, fill)
+	return u.fileDir.create(filepath.Base(name), mode, h.ModTime, fill)
 }
 
-// writeFile makes a file. Its mode is set in the end: that given to OpenFile is subject to the
-// umask.
+// writeFile makes a file. It sets the mode after write, because the mode given to OpenFile is
+// subject to the umask.
 func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time,
 	write func(*os.File) error) error {
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
@@ -334,9 +337,9 @@ func writeFile(dir *os.Root, name string, mode fs.FileMode, modified time.Time,
 	return dir.Chtimes(name, modified, modified)
 }
 
-// fifo makes a FIFO. os.Root cannot, so it is made by a path that no name of the archive's is part
-// of, and then moved.
-func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
+// unpackFIFO makes a FIFO. os.Root cannot make one. So the FIFO is made at a path without any name
+// from the archive, and then moved.
+func (u *Unpacker) unpackFIFO(name string, mode fs.FileMode) error {
 	temp := tempPrefix + rand.Text()
 	err := mkfifo(filepath.Join(u.root.Name(), temp))
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -351,8 +354,8 @@ func (u *Unpacker) fifo(name string, mode fs.FileMode) error {
 	return u.root.Rename(temp, name)
 }
 
-// finish gives the directories their permissions and times, the inner ones first.
-func (u *Unpacker) finish() error {
+// finishDirs sets the permissions and times of the directories, inner ones first.
+func (u *Unpacker) finishDirs() error {
 	names := make([]string, 0, len(u.dirs))
 	for name := range u.dirs {
 		names = append(names, name)
@@ -361,7 +364,7 @@ func (u *Unpacker) finish() error {
 	for _, name := range slices.Backward(names) {
 		d := u.dirs[name]
 		if err := finishDir(u.root, name, d); err != nil {
-			return fault(u.pathOf(filepath.ToSlash(name)), err)
+			return copyError(u.pathOf(filepath.ToSlash(name)), err)
 		}
 	}
 	return nil

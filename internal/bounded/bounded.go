@@ -134,11 +134,11 @@ func Exactly[N int | int32 | int64 | uint32 | uint64](r io.Reader, claimed N, wh
 	return data, nil
 }
 
-// A List bounds the items of a list by the memory that they take.
+// A List bounds the memory that the items of a list take.
 type List struct {
 	What string
 	Max  int64 // bytes
-	Cost int64 // what an item takes beside its bytes; 0: itemCost
+	Cost int64 // the memory of an item beside its bytes; 0: itemCost
 
 	taken int64
 }
@@ -150,7 +150,8 @@ const (
 	StringCost = 40
 )
 
-// Add counts an item of that many bytes. Beyond Max the error is a *TooLargeError.
+// Add counts an item of that many bytes. If the items take more than Max, the error is a
+// *TooLargeError.
 func (l *List) Add(size int) error {
 	if l.taken += int64(size) + cmp.Or(l.Cost, itemCost); l.taken > l.Max {
 		return &TooLargeError{What: l.What, Max: l.Max}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// endless never ends, and has no lines.
+// endless is a reader without end and without "\n".
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {

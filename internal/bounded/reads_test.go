@@ -14,19 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readsAll are the functions and methods that read as much as there is.
+// readsAll are functions and methods that read without a bound.
 var readsAll = []string{"ReadAll", "ReadString", "ReadBytes", "ReadFrom", "NewScanner", "Scan",
 	"Fscan", "Fscanf", "Fscanln"}
 
 // decoders are the packages whose NewDecoder reads values of any size.
 var decoders = []string{"json", "jsonv2", "xml", "gob", "yaml", "toml"}
 
-// growing are the types that keep all that is written to them.
+// growing are types that keep everything written to them.
 var growing = []string{"strings.Builder", "bytes.Buffer"}
 
-// unboundedReads returns the lines of a file that read without a bound, or that keep all that a
-// program prints: a Builder or Buffer as Stdout or Stderr, or as what io.Copy writes to. A comment
-// "//bounded: why" on the line says that the stream is not a box's, or where its bound is.
+// unboundedReads returns the lines of a file that read without a bound, or that keep everything a
+// program prints: a Builder or Buffer as Stdout or Stderr, or as the destination of io.Copy. A
+// comment "//bounded: why" allows a line. It says that the stream is not a box's, or where its
+// bound is.
 func unboundedReads(name string, source any) (found []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.ParseComments)
@@ -84,7 +85,7 @@ func unboundedReads(name string, source any) (found []string, err error) {
 	return found, nil
 }
 
-// nameOf returns an identifier's name, "" if e is none.
+// nameOf returns the name of an identifier, or "" if e is something else.
 func nameOf(e ast.Expr) string {
 	if name, ok := e.(*ast.Ident); ok {
 		return name.Name
@@ -92,7 +93,7 @@ func nameOf(e ast.Expr) string {
 	return ""
 }
 
-// isCall reports whether e calls one of the functions, "package.Name".
+// isCall reports whether e calls one of the functions, each given as "package.Name".
 func isCall(e ast.Expr, functions ...string) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -102,7 +103,7 @@ func isCall(e ast.Expr, functions ...string) bool {
 	return ok && slices.Contains(functions, nameOf(f.X)+"."+f.Sel.Name)
 }
 
-// hasBound reports whether a reader has a bound, or reads what is in memory.
+// hasBound reports whether a reader has a bound, or reads memory.
 func hasBound(reader ast.Expr) bool {
 	return isCall(reader, "io.LimitReader", "io.NewSectionReader", "http.MaxBytesReader",
 		"bytes.NewReader", "bytes.NewBufferString", "strings.NewReader")
@@ -121,8 +122,8 @@ func isConstant(e ast.Expr) bool {
 	return constant
 }
 
-// growingVariables returns what reports whether an expression is a Builder or Buffer, or the
-// address of one. It knows variables and fields by their names alone.
+// growingVariables returns a function that reports whether an expression is a Builder or Buffer, or
+// the address of one. It identifies variables and fields by their names only.
 func growingVariables(file *ast.File) func(ast.Expr) bool {
 	names := map[string]bool{}
 	isType := func(e ast.Expr) bool {
@@ -179,8 +180,8 @@ func growingVariables(file *ast.File) func(ast.Expr) bool {
 	}
 }
 
-// notOfBoxes are the packages whose programs read no box: tests' tools, and boxd, which runs in
-// one.
+// notOfBoxes are the packages whose code reads no output of a box: tools of tests, and boxd, which
+// runs in a box.
 var notOfBoxes = []string{
 	"bench/...", "internal/boxd", "internal/boxd/bin", "internal/test/...", "internal/tools/...",
 	"sandbox/sandboxtest", "service/place/placetest",
@@ -194,7 +195,7 @@ func readsNoBox(dir string) bool {
 	})
 }
 
-// Nothing but package bounded reads a stream of a box into memory.
+// Only package bounded reads a stream of a box into memory.
 func TestReads(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var found []string
@@ -226,7 +227,7 @@ func TestReads(t *testing.T) {
 		dir, _ := strings.CutSuffix(pattern, "/...")
 		require.DirExists(t, filepath.Join(root, filepath.FromSlash(dir)))
 	}
-	require.Empty(t, found, "use package bounded, or say why not by a comment //bounded: on the "+
+	require.Empty(t, found, "use package bounded, or say why not in a comment //bounded: on the "+
 		"line")
 }
 

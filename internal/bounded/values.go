@@ -13,8 +13,8 @@ func Unmarshal(text []byte, v any, what string, most int64) error {
 	return UnmarshalRaw(text, v, what, most, 0)
 }
 
-// UnmarshalRaw is Unmarshal for a v that holds json.RawMessages for what is nested deeper than
-// depth: such values take no more memory than their text. 0 means that v holds none.
+// UnmarshalRaw is Unmarshal for a v that has a json.RawMessage for all values nested deeper than
+// depth. Such values take no more memory than their text. A depth of 0 means that v has none.
 func UnmarshalRaw(text []byte, v any, what string, most int64, depth int) error {
 	count := Values{List: List{What: what, Max: most}, Depth: depth}
 	if _, err := count.Write(text); err != nil {
@@ -26,15 +26,15 @@ func UnmarshalRaw(text []byte, v any, what string, most int64, depth int) error 
 	return nil
 }
 
-// Values is a writer that estimates the memory of the values of a JSON text beside the text itself:
-// for an object or a list that of an item of a List, and StringCost for each further value in one.
-// Once the estimate exceeds Max, Write fails.
+// Values is a writer that estimates the memory of the values in a JSON text, beside the text
+// itself. An object or a list counts as an item of a List. Each value after the first in an object
+// or a list adds StringCost. Once the estimate exceeds Max, Write fails.
 type Values struct {
 	List
-	Depth   int  // values that are nested deeper do not count; 0: all values count
+	Depth   int  // values nested deeper do not count; 0: all values count
 	nesting int  // how many objects and lists are open
-	quoted  bool // within a string
-	escaped bool // behind a backslash in a string
+	quoted  bool // in a string
+	escaped bool // after a backslash in a string
 }
 
 // Write implements io.Writer.
@@ -76,6 +76,3 @@ func (v *Values) Write(p []byte) (int, error) {
 }
 
 func (v *Values) counts() bool { return v.Depth == 0 || v.nesting <= v.Depth }
-
-// Reset prepares v for another text.
-func (v *Values) Reset() { *v = Values{List: List{What: v.What, Max: v.Max}, Depth: v.Depth} }

@@ -27,7 +27,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// Text that stays text takes no more than that; what is around it does.
+// A json.RawMessage takes no more memory than its text. The values around it do.
 func TestUnmarshalRaw(t *testing.T) {
 	type display struct{ Data map[string]json.RawMessage }
 	numbers := strings.Repeat("1,", 100_000) + "1"
@@ -41,7 +41,7 @@ func TestUnmarshalRaw(t *testing.T) {
 		`"a":0}}`), &d, "it", 1<<10, 2), "it", "1 KiB")
 }
 
-// What Unmarshal lets through does not take much more than it has been allowed.
+// Values that Unmarshal accepts do not take much more memory than the bound.
 func TestUnmarshalMemory(t *testing.T) {
 	const most = 1 << 20
 	type item struct {
@@ -61,7 +61,7 @@ func TestUnmarshalMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		require.NoError(t, bounded.Unmarshal(text, v, "it", most))
 		runtime.ReadMemStats(&after)
-		// Twice the estimate, and half of the slices that were given up while this one grew.
+		// The bound is twice the estimate, and the slices that were replaced while one grew.
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5*most), "%d of %q", n, piece)
 	}
 }
@@ -93,7 +93,7 @@ func FuzzValues(f *testing.F) {
 		if json.Unmarshal(text, &v) != nil {
 			t.Skip("no JSON")
 		}
-		taken := count(v) // a name that comes twice counts once here
+		taken := count(v) // a name that occurs twice counts once here
 		values := bounded.Values{List: bounded.List{What: "it", Max: taken - 1}}
 		cut = min(max(cut, 0), len(text))
 		_, err := values.Write(text[:cut])

@@ -5,60 +5,95 @@ package main
 import (
 	"io"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"golang.org/x/crypto/ssh"
 )
 
-// An attachment is a client's channel to a program. A program has one at most: a new one takes the
-// place of the one before.
+// An attachment is a client's channel to a program. Each owner has at most one: a new attachment
+// replaces the previous one. Only a program with a spool has attachments of several owners.
 type attachment struct {
+	owner *owner
 	ch    ssh.Channel
-	ended chan struct{} // closed when another takes its place or its channel ends
+	ended chan struct{} // closed when another takes its place, or after the channel's end
 	once  sync.Once
+
+	closed atomic.Bool // the channel has ended; what has arrived on it may be still to be passed on
+	// yields is set when the owner has given the turn away. attach uses it.
+	yields *wire.Yield
+
+	described bool // the client has been told of the shell; sendOutput uses it
 }
 
-// attach attaches a channel to the program, and returns when the channel is closed. stdout and
-// stderr are the offsets at which the client wants the outputs to begin; -1 is the oldest byte that
-// is kept.
-func (p *program) attach(ch ssh.Channel, requests <-chan *ssh.Request, stdout, stderr int64) {
-	a := &attachment{ch: ch, ended: make(chan struct{})}
+// attach attaches an owner's channel to the program, and returns when the channel is closed. clean
+// says that the owner before was idle. If the Open was early, its frame is still to come.
+func (p *program) attach(o *owner, ch ssh.Channel, requests <-chan *ssh.Request, open *wire.Open,
+	clean, early bool) {
+	stdout, stderr := open.Stdout, open.Stderr
+	a := &attachment{owner: o, ch: ch, ended: make(chan struct{})}
 	p.mu.Lock()
-	if before := p.attached; before != nil {
+	if !p.spooled && (p.owner != o || open.Take && p.released) { // since takeTurn
+		failed := syscall.EBUSY
+		if p.released {
+			failed = syscall.ENOENT
+		}
+		p.mu.Unlock()
+		go ssh.DiscardRequests(requests)
+		wire.Send(ch, wire.FailedRequest, wire.Fail(failed).Encode())
+		return
+	}
+	if before := p.attached[o]; before != nil {
 		p.detachLocked(before)
 	}
-	p.attached = a
+	p.attached[o] = a
+	if open.Start != nil && p.note == "" {
+		p.note = string(open.Start.Note)
+	}
+	if open.Take {
+		delete(p.sources, o)
+	}
 	p.mu.Unlock()
 	p.wakeInputs()
 
-	from := [2]int64{p.out.follow(stdout)}
-	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.total()),
+	sources := p.sourceOf(o)
+	from := [2]int64{p.out.follow(a, stdout)}
+	state := wire.State{PID: uint64(p.child.pid), Input: uint64(p.in.received(sources.in)),
 		Stdout: uint64(from[0]), OutTotal: uint64(p.out.total())}
 	if p.commands != nil {
-		state.Commands = uint64(p.commands.total())
+		state.Commands = uint64(p.commands.received(sources.commands))
 	}
 	if p.err != nil {
-		from[1] = p.err.follow(stderr)
+		from[1] = p.err.follow(a, stderr)
 		state.Stderr = uint64(from[1])
 	}
-	if stdout >= 0 {
-		p.out.ack(stdout)
+	if stdout >= 0 && !open.Take {
+		p.out.ack(a, stdout)
 		if p.err != nil {
-			p.err.ack(stderr)
+			p.err.ack(a, stderr)
 		}
 	}
-	if stdout < 0 {
+	if stdout < 0 || open.Take {
 		p.mu.Lock()
 		note := p.note
 		p.mu.Unlock()
 		wire.Send(ch, wire.NoteRequest, []byte(note))
+	}
+	if p.commands != nil {
+		now := p.reportOf(p.out.total())
+		a.sendReport(&now)
+		ch.SendRequest(wire.DescribeRequest, false, nil)
+	}
+	if clean {
+		ch.SendRequest(wire.CleanRequest, false, nil)
 	}
 	ch.SendRequest(wire.StateRequest, false, ssh.Marshal(&state))
 
 	var senders sync.WaitGroup
 	var ended [2]int64
 	send := func(i int, o *output, w io.Writer, offset int64) {
-		senders.Go(func() { ended[i] = a.sendOutput(o, w, offset) })
+		senders.Go(func() { ended[i] = a.sendOutput(p, o, w, offset) })
 	}
 	send(0, p.out, ch, from[0])
 	if p.err != nil {
@@ -84,35 +119,48 @@ func (p *program) attach(ch ssh.Channel, requests <-chan *ssh.Request, stdout, s
 		case <-a.ended:
 		}
 	}()
-	go a.receiveInput(p.in, ch, func(taken int64) wire.Ack {
-		return wire.Ack{Stdout: uint64(taken)}
+	var receivers sync.WaitGroup
+	receivers.Go(func() {
+		a.receiveInput(p.in, sources.in, &inputOf{ch, early}, func(taken int64) wire.Ack {
+			return wire.Ack{Stdout: uint64(taken)}
+		})
 	})
 	if p.commands != nil {
-		go a.receiveInput(p.commands, countedCommands{ch.Stderr(), p}, func(taken int64) wire.Ack {
-			return wire.Ack{Stderr: uint64(taken)}
+		receivers.Go(func() {
+			a.receiveInput(p.commands, sources.commands, countedCommands{ch.Stderr(), p},
+				func(taken int64) wire.Ack { return wire.Ack{Stderr: uint64(taken)} })
 		})
 	}
 	var parts wire.Parts
 	for r := range requests {
-		if parts.Join(r) {
-			p.request(r)
+		if parts.Join(r) && a.yields == nil {
+			p.request(a, r)
 		}
 		if r.WantReply {
 			r.Reply(false, nil)
 		}
 	}
+	// The client counts on all that it had sent before it closed the channel.
+	a.closed.Store(true)
+	p.wakeInputs()
+	receivers.Wait()
 	p.mu.Lock()
+	if a.yields != nil && p.attached[o] == a && p.owner == o {
+		p.owner, p.clean = nil, a.yields.Idle
+	}
 	p.detachLocked(a)
 	p.mu.Unlock()
+	p.forgetIfDone()
 }
 
 // detachLocked ends an attachment.
 func (p *program) detachLocked(a *attachment) {
 	a.once.Do(func() { close(a.ended) })
-	if p.attached == a {
-		p.attached = nil
-		p.out.unfollow()
+	if p.attached[a.owner] == a {
+		delete(p.attached, a.owner)
 	}
+	p.out.unfollow(a)
+	p.turn.Send()
 	go func() { // frees the goroutines of this attachment
 		p.out.wake()
 		if p.err != nil {
@@ -131,6 +179,22 @@ func (p *program) wakeInputs() {
 	}
 }
 
+// An inputOf reads the data of a channel after the frame of an early Open.
+type inputOf struct {
+	ch    ssh.Channel
+	early bool
+}
+
+func (i *inputOf) Read(b []byte) (int, error) {
+	if i.early {
+		i.early = false
+		if _, err := wire.ReadFrame(i.ch); err != nil {
+			return 0, err
+		}
+	}
+	return i.ch.Read(b)
+}
+
 func (a *attachment) hasEnded() bool {
 	select {
 	case <-a.ended:
@@ -141,13 +205,19 @@ func (a *attachment) hasEnded() bool {
 }
 
 // sendOutput sends an output from offset on, until its end or the attachment's. It returns the
-// offset up to which it has sent the output.
-func (a *attachment) sendOutput(o *output, w io.Writer, offset int64) int64 {
+// offset up to which it has sent the output. A report goes before the output that it is about.
+func (a *attachment) sendOutput(p *program, o *output, w io.Writer, offset int64) int64 {
+	var reported *wire.Report
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := o.read(buf, offset, a.ended)
 		if err != nil || n == 0 {
 			return offset
+		}
+		if report := p.report.Load(); report != reported {
+			reported = report
+			a.describe(p)
+			a.sendReport(report)
 		}
 		if _, err := w.Write(buf[:n]); err != nil {
 			return offset
@@ -158,13 +228,14 @@ func (a *attachment) sendOutput(o *output, w io.Writer, offset int64) int64 {
 
 // receiveInput passes one of the client's inputs, which it reads from r, on to the program, and
 // acknowledges it. In an Ack an offset of 0 says nothing.
-func (a *attachment) receiveInput(in *input, r io.Reader, ack func(taken int64) wire.Ack) {
+func (a *attachment) receiveInput(in *input, from *source, r io.Reader,
+	ack func(taken int64) wire.Ack) {
 	buf := make([]byte, 32<<10)
 	var told int64
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			taken, ok := in.enqueue(buf[:n], func() bool { return !a.hasEnded() })
+			taken, ok := in.enqueue(from, buf[:n], a)
 			if !ok {
 				return
 			}

@@ -40,24 +40,24 @@ type box struct {
 // programs start there.
 func startBox(t testing.TB, env ...string) *box {
 	t.Helper()
-	return startBoxWith(t, nil, env...)
+	return startBoxWith(t, nil, nil, env...)
 }
 
-// startBoxWith is startBox for an image that has a command of its own.
-func startBoxWith(t testing.TB, command []string, env ...string) *box {
+// startBoxWith is startBox with these flags for boxd, for an image that has a command of its own.
+func startBoxWith(t testing.TB, flags, command []string, env ...string) *box {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a pid namespace here: run it as root")
 	}
 	if _, err := exec.LookPath("nsenter"); err != nil {
-		t.Skip("there is no nsenter to come into a pid namespace with")
+		t.Skip("there is no nsenter to come into a pid namespace with: install util-linux")
 	}
 	var id [8]byte
 	rand.Read(id[:])
 	b := &box{t: t, id: "test-" + hex.EncodeToString(id[:]), dir: t.TempDir(), log: new(safeBuffer),
 		key: newKey(t)}
-	cmd := exec.Command(executable(t), append([]string{"serve", "-linger", "10m", b.id},
-		command...)...)
+	args := append([]string{"serve", "-linger", "10m"}, flags...)
+	cmd := exec.Command(executable(t), append(append(args, b.id), command...)...)
 	cmd.Dir = b.dir
 	cmd.Env = append([]string{actAs + "=1", dontLinger, "PATH=" + os.Getenv("PATH"),
 		"HOME=" + b.dir, "LC_ALL=C"}, env...)
@@ -83,7 +83,7 @@ func startBoxWith(t testing.TB, command []string, env ...string) *box {
 	theirOut.Close()
 	if errors.Is(err, syscall.EPERM) {
 		logEnd.Close()
-		t.Skip("no namespaces can be made here: ", err)
+		t.Skip("no namespaces can be made here; run it as root, outside of a container: ", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,12 @@ func (b *box) authorize() {
 // claim claims the box on boxd's own standard streams.
 func (b *box) claim(key ssh.Signer, adopts bool) (hostKey ssh.PublicKey, err error) {
 	b.t.Helper()
-	claim := wire.NewClaim(key.PublicKey(), adopts)
+	return b.make(wire.NewClaim(key.PublicKey(), adopts))
+}
+
+// make makes a claim.
+func (b *box) make(claim wire.Claim) (hostKey ssh.PublicKey, err error) {
+	b.t.Helper()
 	if _, err := io.WriteString(b.in, claim.String()); err != nil {
 		b.t.Fatal(err)
 	}
@@ -148,7 +153,7 @@ func (b *box) claim(key ssh.Signer, adopts bool) (hostKey ssh.PublicKey, err err
 	}
 }
 
-// say sends one line on a new connection, and returns the line that answers.
+// say sends a line on a new connection, and returns the answer, which is a line.
 func (b *box) say(line string) string {
 	b.t.Helper()
 	c := b.dial()
@@ -210,7 +215,7 @@ func (j *joined) Close() error {
 	j.once.Do(func() {
 		j.in.Close()
 		j.out.Close()
-		j.cmd.Wait() // boxd sees the end, and ends join
+		j.cmd.Wait() // boxd sees the end of its input, and ends join
 	})
 	return nil
 }
@@ -245,7 +250,7 @@ func (b *box) closeAllBut(one *ssh.Client) {
 	}
 }
 
-// owner returns a new connection of the owner's.
+// owner returns a new connection of the owner.
 func (b *box) owner() *ssh.Client {
 	b.t.Helper()
 	client, err := b.login(b.key)
@@ -266,7 +271,7 @@ func (b *box) admit(key ssh.Signer) {
 	}
 }
 
-// guest returns a new connection of a guest's.
+// guest returns a new connection of a guest.
 func (b *box) guest() *ssh.Client {
 	b.t.Helper()
 	key := newKey(b.t)
@@ -304,7 +309,7 @@ func (b *box) level() level {
 	return l
 }
 
-// steady returns what boxd holds once that no longer changes.
+// steady waits until what boxd holds no longer changes, and returns it.
 func (b *box) steady() level {
 	b.t.Helper()
 	was := b.level()

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropsIn makes the test's binary drop its capabilities and execute its arguments.
+// dropsIn is the environment variable that makes the test's binary drop its capabilities and
+// execute its arguments.
 const dropsIn = "SANDSHELL_TEST_DROP_CAPABILITIES"
 
 func dropAndExecute() error {
@@ -25,12 +26,12 @@ func dropAndExecute() error {
 	return cmd.Run()
 }
 
-// As in Podman: a user who is not root, and capabilities that every program of the container gets.
+// As in Podman, every program of a user who is not root has capabilities.
 func TestDropCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can give capabilities")
+		t.Skip("only root can give capabilities: run it as root")
 	}
-	self := t.TempDir() // which others may enter
+	self := t.TempDir() // made enterable for other users
 	for _, dir := range []string{self, self + "/.."} {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ type children struct {
 	known map[int]*child
 	none  *sync.Cond // signalled when no child is left
 	score *oomScore  // nil: each has boxd's own
+	fork  forker     // nil: any thread forks
 }
 
 // A child is a program that runs.
@@ -28,6 +29,9 @@ type child struct {
 	ended  chan struct{} // closed when status is set
 	status syscall.WaitStatus
 }
+
+// A forker calls a function that forks, on a thread of its own choice.
+type forker func(fork func() (pid int, err error)) (pid int, err error)
 
 func newChildren() *children {
 	c := &children{known: map[int]*child{}}
@@ -68,7 +72,7 @@ func (c *children) collect() {
 	}
 }
 
-// start starts a program on these streams, as the leader of a new session. terminal says that the
+// start starts a program on these streams, as the leader of a new session. If terminal is set, the
 // outputs are the controlling terminal of that session.
 func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*child, error) {
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: p.env,
@@ -82,9 +86,12 @@ func (c *children) start(p *prepared, streams [3]*os.File, terminal bool) (*chil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := c.score.whileStarting(func() (int, error) {
-		return syscall.ForkExec(p.path, p.args, attr)
-	})
+	fork := func() (int, error) { return syscall.ForkExec(p.path, p.args, attr) }
+	if c.fork != nil {
+		unbound := fork
+		fork = func() (int, error) { return c.fork(unbound) }
+	}
+	pid, err := c.score.whileStarting(fork)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +111,8 @@ func (c *children) signal(child *child, sig syscall.Signal) error {
 	return syscall.Kill(-child.pid, sig)
 }
 
-// each calls f for each child. Meanwhile no child is waited for, so that each pid is still the
-// child's.
+// each calls f for each child. No child is waited for during the call, so each pid is still that of
+// the child.
 func (c *children) each(f func(pid int)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -28,13 +27,13 @@ type person struct {
 	dir, config string
 }
 
-// newPerson admits a person to the box. The test is skipped if one of the programs that it needs
-// beside ssh is missing.
+// newPerson makes a person a guest of a new box. It skips the test if ssh or one of the programs is
+// missing.
 func newPerson(t testing.TB, programs ...string) *person {
 	t.Helper()
 	for _, program := range append(programs, "ssh") {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("there is no ", program, " here")
+			t.Skip("there is no ", program, " here: make prepare installs it")
 		}
 	}
 	p := &person{t: t, box: startBox(t), dir: t.TempDir()}
@@ -79,8 +78,8 @@ func (p *person) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// does runs a program that has to succeed.
-func (p *person) does(name string, args ...string) string {
+// mustRun runs a program that must succeed, and returns its output.
+func (p *person) mustRun(name string, args ...string) string {
 	p.t.Helper()
 	var errs bytes.Buffer
 	cmd := p.command(name, args...)
@@ -94,7 +93,8 @@ func (p *person) does(name string, args ...string) string {
 
 func TestOpenSSH(t *testing.T) {
 	p := newPerson(t)
-	if got := p.does("ssh", "-F", p.config, "box", "echo out; pwd"); got != "out\n"+p.box.dir+"\n" {
+	got := p.mustRun("ssh", "-F", p.config, "box", "echo out; pwd")
+	if got != "out\n"+p.box.dir+"\n" {
 		t.Errorf("%q", got)
 	}
 	for command, want := range map[string]int{"exit 3": 3, "kill -TERM $$": 255} {
@@ -128,12 +128,12 @@ func TestOpenSSH(t *testing.T) {
 		return err == nil
 	})
 	for range 20 {
-		if got := p.does("ssh", "-F", p.config, "-S", control, "box",
+		if got := p.mustRun("ssh", "-F", p.config, "-S", control, "box",
 			"echo shared"); got != "shared\n" {
 			t.Errorf("%q", got)
 		}
 	}
-	p.does("ssh", "-F", p.config, "-S", control, "-O", "exit", "box")
+	p.mustRun("ssh", "-F", p.config, "-S", control, "-O", "exit", "box")
 	master.Wait()
 }
 
@@ -180,8 +180,8 @@ func TestOpenSSHForwards(t *testing.T) {
 	}
 }
 
-// tree makes a directory of files, and returns its sum.
-func (p *person) tree(name string) (path, sum string) {
+// makeTree makes a directory of files. It returns its path and its checksum.
+func (p *person) makeTree(name string) (path, sum string) {
 	p.t.Helper()
 	path = filepath.Join(p.dir, name)
 	for file, size := range map[string]int{"big": 10<<20 + 1, "empty": 0, "with a space": 10,
@@ -223,7 +223,7 @@ func sumOf(t testing.TB, dir string) string {
 
 func TestCopiers(t *testing.T) {
 	p := newPerson(t, "scp", "sftp", "rsync")
-	from, want := p.tree("from")
+	from, want := p.makeTree("from")
 	there := func(name string) string { return filepath.Join(p.box.dir, name) }
 	check := func(paths ...string) {
 		t.Helper()
@@ -237,8 +237,8 @@ func TestCopiers(t *testing.T) {
 	for _, flags := range [][]string{{"-s"}, {"-O"}} { // over sftp, and the old way
 		args := append([]string{"-q", "-F", p.config, "-p", "-r"}, flags...)
 		name := "scp" + flags[0]
-		p.does("scp", append(args, from, "box:"+name)...)
-		p.does("scp", append(args, "box:"+name, back+name)...)
+		p.mustRun("scp", append(args, from, "box:"+name)...)
+		p.mustRun("scp", append(args, "box:"+name, back+name)...)
 		check(there(name), back+name)
 	}
 	cmd := p.command("sftp", "-q", "-F", p.config, "-b", "-", "box")
@@ -250,10 +250,10 @@ func TestCopiers(t *testing.T) {
 		t.Errorf("sftp: %v\n%s", err, out)
 	}
 	check(there("renamed"), back+"sftp")
-	p.does("rsync", "-a", "-e", "ssh -F "+p.config, from+"/", "box:rsync")
-	p.does("rsync", "-az", "-e", "ssh -F "+p.config, "box:rsync/", back+"rsync")
+	p.mustRun("rsync", "-a", "-e", "ssh -F "+p.config, from+"/", "box:rsync")
+	p.mustRun("rsync", "-az", "-e", "ssh -F "+p.config, "box:rsync/", back+"rsync")
 	check(there("rsync"), back+"rsync")
-	out := p.does("rsync", "-a", "--stats", "-e", "ssh -F "+p.config, from+"/", "box:rsync")
+	out := p.mustRun("rsync", "-a", "--stats", "-e", "ssh -F "+p.config, from+"/", "box:rsync")
 	if !strings.Contains(out, "files transferred: 0") {
 		t.Error(out)
 	}
@@ -262,15 +262,15 @@ func TestCopiers(t *testing.T) {
 func TestGit(t *testing.T) {
 	p := newPerson(t, "git")
 	repository := filepath.Join(p.box.dir, "origin.git")
-	p.does("git", "init", "-q", "--bare", "-b", "main", repository)
-	p.does("git", "clone", "-q", "box:origin.git", "first")
+	p.mustRun("git", "init", "-q", "--bare", "-b", "main", repository)
+	p.mustRun("git", "clone", "-q", "box:origin.git", "first")
 	first := filepath.Join(p.dir, "first")
 	p.write("first/file", string(randomBytes(1<<20)))
-	p.does("git", "-C", first, "add", ".")
-	p.does("git", "-C", first, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m",
+	p.mustRun("git", "-C", first, "add", ".")
+	p.mustRun("git", "-C", first, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m",
 		"one")
-	p.does("git", "-C", first, "push", "-q", "origin", "HEAD:main")
-	p.does("git", "clone", "-q", "ssh://box"+repository, "second")
+	p.mustRun("git", "-C", first, "push", "-q", "origin", "HEAD:main")
+	p.mustRun("git", "clone", "-q", "ssh://box"+repository, "second")
 	if sumOf(t, filepath.Join(p.dir, "second", ".git", "refs", "heads")) == "" {
 		t.Error("nothing was cloned")
 	}
@@ -278,124 +278,5 @@ func TestGit(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(p.dir, "second", "file"))
 	if err != nil || !bytes.Equal(a, b) {
 		t.Error("the file is not the same: ", err)
-	}
-}
-
-// A typist sits at a terminal with ssh -t.
-type typist struct {
-	*safeBuffer
-	t        testing.TB
-	terminal *os.File
-	cmd      *exec.Cmd
-	ended    chan error
-}
-
-func (p *person) sits(args ...string) *typist {
-	p.t.Helper()
-	cmd := p.command("ssh", append([]string{"-F", p.config, "-t", "box"}, args...)...)
-	y := &typist{safeBuffer: new(safeBuffer), t: p.t, cmd: cmd, ended: make(chan error, 1)}
-	y.cmd.Env = append(y.cmd.Env, "TERM=xterm-256color")
-	var err error
-	if y.terminal, err = pty.StartWithSize(y.cmd, &pty.Winsize{Rows: 30, Cols: 100}); err != nil {
-		p.t.Fatal(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		io.Copy(y, y.terminal)
-	}()
-	go func() {
-		err := y.cmd.Wait()
-		<-read
-		y.ended <- err
-	}()
-	p.t.Cleanup(func() {
-		y.cmd.Process.Kill()
-		<-read
-		y.terminal.Close()
-		if p.t.Failed() {
-			p.t.Logf("the screen: %q", y)
-		}
-	})
-	return y
-}
-
-// types types, and waits until something shows.
-func (y *typist) types(text, shows string) {
-	y.t.Helper()
-	seen := len(y.String())
-	io.WriteString(y.terminal, text)
-	waitFor(y.t, fmt.Sprintf("%q shows %q", text, shows), func() bool {
-		return strings.Contains(y.String()[seen:], shows)
-	})
-}
-
-func (y *typist) leaves(status int) {
-	y.t.Helper()
-	select {
-	case err := <-y.ended:
-		var exit *exec.ExitError
-		if status == 0 && err != nil || status != 0 &&
-			(!errors.As(err, &exit) || exit.ExitCode() != status) {
-			y.t.Errorf("ssh ended with %v", err)
-		}
-	case <-time.After(30 * time.Second):
-		y.t.Error("ssh does not end")
-	}
-}
-
-func TestTypist(t *testing.T) {
-	const prompt = "\x1b[?2004h" // bash's readline wants pasted text in brackets
-	p := newPerson(t, "stty")
-	before := p.box.steady()
-	y := p.sits()
-	y.types("stty -a; echo $TERM\r", "xterm-256color")
-	for _, want := range []string{" onlcr", " echoctl", "rows 30; columns 100", "iutf8"} {
-		if !strings.Contains(y.String(), want) {
-			t.Errorf("there is no %q", want)
-		}
-	}
-	if err := pty.Setsize(y.terminal, &pty.Winsize{Rows: 40, Cols: 77}); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the new size arrives", func() bool {
-		seen := len(y.String())
-		y.types("stty size\r", "stty size\r\n")
-		waitFor(t, "stty answers", func() bool {
-			return strings.Count(y.String()[seen:], "\n") > 1
-		})
-		return strings.Contains(y.String()[seen:], "40 77")
-	})
-	// not its echo: what is typed before the shell has the terminal ready for cat shows otherwise
-	y.types("echo u''p; cat\r", "up\r\n")
-	y.types("line\r", "line\r\nline\r\n")
-	y.types("\x03", prompt) // what is typed before, cat reads before it dies
-	y.types("echo st=$?\r", "st=130")
-	y.types("sleep 1000 & wait\r", "wait\r\n")
-	y.types("\x03", prompt)
-	y.types("exit 4\r", "")
-	y.leaves(4)
-	p.box.settled(before)
-}
-
-func TestFullScreenPrograms(t *testing.T) {
-	p := newPerson(t, "vim", "less")
-	file := filepath.Join(p.box.dir, "file")
-	if err := os.WriteFile(file, []byte(strings.Repeat("some line\n", 200)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	y := p.sits("less", "file")
-	y.types("", "some line")
-	y.types("G", "(END)")
-	y.types("q", "")
-	y.leaves(0)
-
-	y = p.sits("vim", "-u", "NONE", "-n", "file")
-	y.types("", "some line")
-	y.types("Ohello\x1b:wq\r", "written")
-	y.leaves(0)
-	if data, err := os.ReadFile(file); err != nil ||
-		!strings.HasPrefix(string(data), "hello\nsome line\n") {
-		t.Errorf("%.30q, %v", data, err)
 	}
 }

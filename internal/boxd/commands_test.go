@@ -18,7 +18,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A way is the place of a box, for a host whose connections are to be cut.
+// A way is a place of a box whose connections a test can cut.
 type way struct {
 	b  *box
 	mu sync.Mutex
@@ -52,9 +52,9 @@ func (own) SetReadDeadline(time.Time) error  { return nil }
 func (own) SetWriteDeadline(time.Time) error { return nil }
 func (own) Said() string                     { return "" }
 
-func (w *way) Fate(context.Context) client.Fate { return client.Fate{} }
+func (w *way) Diagnose(context.Context) client.Diagnosis { return client.Diagnosis{} }
 
-// cut ends the last connection. What is in the pipes still arrives, and nobody learns of it.
+// cut ends the last connection. What is in the pipes still arrives. Neither end is told of the cut.
 func (w *way) cut() {
 	w.mu.Lock()
 	on := w.on
@@ -67,13 +67,16 @@ func newHost(t testing.TB) (*client.Host, *way) {
 	return w.connect(t), w
 }
 
-// connect makes a host of the box, and the test its owner.
-func (w *way) connect(t testing.TB) *client.Host {
+// connect returns a host for the box, whose owner it is.
+func (w *way) connect(t testing.TB) *client.Host { return connect(t, w, false) }
+
+// connect returns a host for the box of a place.
+func connect(t testing.TB, place client.Place, joins bool) *client.Host {
 	// t's has ended in a Cleanup
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	h, err := client.Connect(ctx, client.Config{
-		Name: "box", Place: w, Patience: time.Minute, Keep: true,
+		Name: "box", Place: place, Patience: time.Minute, Keep: true, Joins: joins,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -109,8 +112,8 @@ func TestDiscard(t *testing.T) {
 	hosttest.Discard(t, h)
 }
 
-// Cuts in the middle of long lines, while something is typed too: nothing is lost, and nothing
-// comes twice.
+// Connections are cut in the middle of long command lines, while input is typed too. Nothing is
+// lost and nothing comes twice.
 func TestCommandsCut(t *testing.T) {
 	h, w := newHost(t)
 	s := hosttest.StartShell(t, h, "bash", "--norc", "--noediting", "-i")
@@ -137,7 +140,7 @@ func TestCommandsCut(t *testing.T) {
 	}
 }
 
-// A host that attaches to a shell goes on writing its commands.
+// A host that attaches to a shell continues to write its commands.
 func TestCommandsAttach(t *testing.T) {
 	h, w := newHost(t)
 	s := hosttest.StartShell(t, h)

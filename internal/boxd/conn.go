@@ -14,10 +14,12 @@ import (
 
 // A conn is a connection whose client has logged in.
 type conn struct {
-	*ssh.ServerConn
+	ssh.Conn
 	raw      *bufferedConn
 	s        *server
-	owner    bool
+	role     string // ownerRole or guestRole
+	key      string // the client's, in SSH's wire format
+	owner    *owner // nil for a guest
 	forwards forwards
 	channels atomic.Int32 // how many are open
 	flooded  atomic.Bool  // the client has asked for too many
@@ -30,16 +32,16 @@ const (
 )
 
 // cut reports whether the connection has ended. Then the end of a channel need not be the end of
-// what the client has sent. cut reports true before a channel ends because of that.
+// what the client has sent. If that ends a channel, cut is already true when the channel ends.
 func (c *conn) cut() bool { return c.raw.ended.Load() }
 
 // serve serves channels and requests until the connection ends. A person's ssh asks for its
 // listeners (-R) before its session, and does not wait for the answers. So a guest's channel begins
-// when these requests have been answered. The owner waits for its answers itself, and asks
-// questions that take longer.
+// when these requests have been answered. The owner's channels do not wait: its client itself waits
+// for answers, and some of them take long.
 func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	defer c.forwards.close()
-	if c.owner {
+	if c.owner != nil {
 		go c.serveRequests(requests)
 		requests = nil
 	}
@@ -74,7 +76,7 @@ func (c *conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 // subtracts the channel when it ends.
 func (c *conn) countChannel() bool {
 	limit := int32(guestChannels)
-	if c.owner {
+	if c.owner != nil {
 		limit = ownerChannels
 	}
 	if c.channels.Add(1) <= limit {
@@ -96,13 +98,15 @@ func (c *conn) serveChannel(ch ssh.NewChannel) {
 		c.directTCP(ch)
 	case kind == "direct-streamlocal@openssh.com":
 		c.directUnix(ch)
-	case c.owner && kind == wire.ProgramChannel:
+	case c.owner != nil && kind == wire.ProgramChannel:
 		c.serveProgram(ch)
-	case c.owner && kind == wire.AskChannel:
+	case c.owner != nil && kind == wire.AskChannel:
 		c.serveAsk(ch)
-	case c.owner && kind == wire.PackChannel:
+	case c.owner != nil && kind == wire.PackChannel:
 		c.servePack(ch)
-	case c.owner && kind == wire.UnpackChannel:
+	case c.owner != nil && kind == wire.UnpackSmallChannel:
+		c.serveUnpackSmall(ch)
+	case c.owner != nil && kind == wire.UnpackChannel:
 		c.serveUnpack(ch)
 	default:
 		ch.Reject(ssh.UnknownChannelType, "unknown channel type")
@@ -147,31 +151,42 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 	case kind == "tcpip-forward", kind == "cancel-tcpip-forward",
 		kind == "streamlocal-forward@openssh.com", kind == "cancel-streamlocal-forward@openssh.com":
 		return c.forward(r)
-	case !c.owner: // this refuses keepalive@openssh.com too, whose sender takes any answer
+	case c.owner == nil: // this refuses keepalive@openssh.com too, whose sender takes any answer
 		return false, nil
 	case kind == wire.ListRequest:
-		list, err := json.Marshal(c.s.list())
+		var shared bool
+		json.Unmarshal(r.Payload, &shared)
+		list, err := json.Marshal(c.s.list(c.owner, shared))
 		return err == nil, list
 	case kind == wire.HoldRequest:
 		var ids []string
 		if json.Unmarshal(r.Payload, &ids) != nil {
 			return false, nil
 		}
-		c.s.closeOtherOwners(c)
-		c.s.releaseOthers(ids)
-		c.s.unlisten(func(l *listener) bool { return !slices.Contains(ids, l.id) })
+		c.s.closeConns(func(other *conn) bool { return other.owner == c.owner && other != c })
+		c.s.releaseOthers(c.owner, ids)
+		c.s.unlisten(func(l *listener) bool {
+			return l.owner == c.owner && !slices.Contains(ids, l.id)
+		})
+		return true, nil
+	case kind == wire.LeaveRequest:
+		r.Reply(true, nil)
+		r.WantReply = false
+		c.s.dropOwners(c.owner)
 		return true, nil
 	case kind == wire.ListenRequest:
-		address, err := c.s.listenForOwner(r.Payload)
+		address, err := c.s.listenForOwner(c.owner, r.Payload)
 		if err != nil {
 			return false, wire.Fail(err).Encode()
 		}
 		return true, []byte(address)
 	case kind == wire.ForgetRequest:
-		c.s.forgetProgram(string(r.Payload))
+		c.s.forgetProgram(c.owner, string(r.Payload))
 		return true, nil
 	case kind == wire.UnlistenRequest:
-		c.s.unlisten(func(l *listener) bool { return l.id == string(r.Payload) })
+		c.s.unlisten(func(l *listener) bool {
+			return l.id == string(r.Payload) && l.owner == c.owner
+		})
 		return true, nil
 	case kind == wire.EndRequest && c.s.dir != "":
 		c.s.destroy()
@@ -187,7 +202,7 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 		c.s.guests[string(key.Marshal())] = true
 		return true, nil
 	}
-	answer, known, err := c.s.answerQuestion(r.Type, r.Payload)
+	answer, known, err := c.s.answerQuestion(c.owner, r.Type, r.Payload)
 	if err != nil {
 		return false, []byte(err.Error())
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -17,12 +18,14 @@ import (
 
 // servePack serves a PackChannel.
 func (c *conn) servePack(nc ssh.NewChannel) {
-	c.serveCopy(nc, func(ch ssh.Channel, path string) error { return archive.Pack(ch, path) })
+	c.serveCopy(nc, string(nc.ExtraData()), func(ch ssh.Channel, path string) error {
+		return archive.Pack(ch, path)
+	})
 }
 
 // serveUnpack serves an UnpackChannel.
 func (c *conn) serveUnpack(nc ssh.NewChannel) {
-	c.serveCopy(nc, func(ch ssh.Channel, path string) error {
+	c.serveCopy(nc, string(nc.ExtraData()), func(ch ssh.Channel, path string) error {
 		err := archive.Unpack(context.Background(), ch, path, archive.Options{Trusted: true})
 		if err == nil {
 			_, err = io.Copy(io.Discard, ch)
@@ -34,14 +37,28 @@ func (c *conn) serveUnpack(nc ssh.NewChannel) {
 	})
 }
 
+// serveUnpackSmall serves an UnpackSmallChannel.
+func (c *conn) serveUnpackSmall(nc ssh.NewChannel) {
+	var small wire.Small
+	if ssh.Unmarshal(nc.ExtraData(), &small) != nil {
+		nc.Reject(ssh.ConnectionFailed, "no small archive")
+		return
+	}
+	c.serveCopy(nc, small.Path, func(_ ssh.Channel, path string) error {
+		return archive.Unpack(context.Background(), bytes.NewReader(small.Archive), path,
+			archive.Options{Trusted: true})
+	})
+}
+
 // errCopyAbandoned is the error of a copy whose archive ended without its trailer: the client has
 // given up, or the connection was cut. If the other direction of the connection still works, the
 // client would take an answer for the result of the copy.
 var errCopyAbandoned = errors.New("the client no longer waits for the copy")
 
 // serveCopy makes a copy, and tells the client the result.
-func (c *conn) serveCopy(nc ssh.NewChannel, do func(ch ssh.Channel, path string) error) {
-	path := archive.ExpandHome(string(nc.ExtraData()), c.s.homeDir())
+func (c *conn) serveCopy(nc ssh.NewChannel, path string,
+	do func(ch ssh.Channel, path string) error) {
+	path = archive.ExpandHome(path, c.s.homeDir())
 	ch, requests, err := nc.Accept()
 	if err != nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// answers returns the requests that boxd makes on a channel until it closes that.
+// answers returns the requests that boxd makes on a channel until it closes the channel.
 func answers(t *testing.T, requests <-chan *ssh.Request) (said []string) {
 	t.Helper()
 	limit := time.After(30 * time.Second)
@@ -31,8 +31,8 @@ func answers(t *testing.T, requests <-chan *ssh.Request) (said []string) {
 	}
 }
 
-// What a cut has left unfinished is not answered: the client would take boxd's own end of file for
-// the program's, or the copy's.
+// boxd does not answer what a cut has left unfinished. The client would take the end that boxd saw
+// for the end of the program, or of the copy.
 func TestCutRequest(t *testing.T) {
 	b := startBox(t)
 	before := b.steady()
@@ -71,7 +71,7 @@ func TestCutRequest(t *testing.T) {
 	b.settled(before)
 }
 
-// Whoever kills join cuts the connection, and at once.
+// To kill join cuts the connection at once.
 func TestKilledJoin(t *testing.T) {
 	b := startBox(t)
 	owner := b.owner()

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// answering listens, and answers each connection once its input has ended: with that input, and
+// answering listens. When the input of a connection has ended, it answers with that input and
 // "end".
 func answering(t testing.TB, network, address string) net.Listener {
 	t.Helper()
@@ -177,7 +177,7 @@ func TestDirectClosed(t *testing.T) {
 	if n, err := theirs.Read(b1[:]); n != 0 || err != io.EOF {
 		t.Error("the server reads ", n, err)
 	}
-	b.settled(before) // though the server keeps its end open
+	b.settled(before) // although the server keeps its end open
 	theirs.Close()
 
 	ours, theirs = both()
@@ -187,7 +187,7 @@ func TestDirectClosed(t *testing.T) {
 	}
 	ours.Close()
 
-	// What was sent just before the end arrives.
+	// Data that was sent just before the end arrives.
 	ours, theirs = both()
 	data := randomBytes(1 << 20)
 	go func() {
@@ -199,7 +199,7 @@ func TestDirectClosed(t *testing.T) {
 	}
 	theirs.Close()
 
-	// The server takes nothing, and then resets the connection.
+	// The server reads nothing, and then resets the connection.
 	ours, theirs = both()
 	wrote := make(chan struct{})
 	go func() {
@@ -212,7 +212,7 @@ func TestDirectClosed(t *testing.T) {
 	ours.Close()
 	b.settled(before)
 
-	// The server reads no more, and says something later: the client must not be stuck until then.
+	// The server stops reading, and sends something later. The client must not block until then.
 	socket, err := net.Listen("unix", filepath.Join(b.dir, "socket"))
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// TestReasons tests the words for errors that are hard to provoke.
+// TestReasons tests the texts of errors that are hard to provoke.
 func TestReasons(t *testing.T) {
 	for err, want := range map[error]string{
 		&net.OpError{Err: os.NewSyscallError("connect", syscall.EACCES)}: "Permission denied",

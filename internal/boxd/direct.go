@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/sandshell/sandshell/internal/tty"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,12 +18,13 @@ import (
 // call.
 type direct struct {
 	*os.File
-	conn syscall.RawConn
+	conn    syscall.RawConn
+	reading tty.Reading // if it is a terminal's master
 }
 
 func newDirect(f *os.File) (*direct, error) {
 	conn, err := f.SyscallConn()
-	return &direct{f, conn}, err
+	return &direct{File: f, conn: conn}, err
 }
 
 // Read implements io.Reader.
@@ -30,11 +32,15 @@ func (d *direct) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	n, err = call(unix.SYS_READ, d.conn.Read, p)
+	n, err = call(unix.SYS_READ, d.waitToRead, p)
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
 	return n, err
+}
+
+func (d *direct) waitToRead(read func(fd uintptr) bool) error {
+	return d.reading.Wait(d.conn, read)
 }
 
 // Write implements io.Writer.

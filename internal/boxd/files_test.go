@@ -44,8 +44,8 @@ func fileServers(t testing.TB, sb sandbox.Sandbox) []int {
 	return boxdPrograms(t, sb, "files")
 }
 
-// boxdPrograms are the programs of a box that have this argument. (No pipeline: the shell lists the
-// processes before it starts grep, which has it too.)
+// boxdPrograms are the programs of a box that have this argument. (In a pipeline grep, which has
+// the argument too, would be among them.)
 func boxdPrograms(t testing.TB, sb sandbox.Sandbox, argument string) (pids []int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -64,7 +64,7 @@ func boxdPrograms(t testing.TB, sb sandbox.Sandbox, argument string) (pids []int
 	return pids
 }
 
-// Calls go on over cuts, and nothing is done twice.
+// Calls survive cuts, and nothing is done twice.
 func TestFilesCut(t *testing.T) {
 	sb, w := newSandbox(t)
 	f := sb.Files()
@@ -104,7 +104,7 @@ func TestFilesCut(t *testing.T) {
 	}
 }
 
-// A file server that was killed or hangs is replaced, and the call that it hit says so.
+// A file server that was killed or hangs is replaced. The call under way returns an error.
 func TestFilesKilled(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestFilesKilled(t *testing.T) {
 					context.DeadlineExceeded) {
 					t.Errorf("got %v", err)
 				}
-				open.Close() // nobody needs it any more: it is killed
+				open.Close() // the last use of the file server, which is then killed
 			} else if err := f.WriteFile(t.Context(), name, []byte("old"), 0o600); err != nil &&
 				!errors.Is(err, sandbox.ErrCut) {
 				t.Errorf("got %v", err)
@@ -159,7 +159,7 @@ func TestFilesKilled(t *testing.T) {
 	}
 }
 
-// A write whose file server is killed in the middle leaves nothing: the next server removes it.
+// A write whose file server is killed in the middle leaves no file: the next server removes it.
 func TestFilesKilledInTheMiddle(t *testing.T) {
 	sb, w := newSandbox(t)
 	f := sb.Files()
@@ -191,7 +191,7 @@ func TestFilesKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// Detach ends the file server, and who attaches has a new one.
+// Detach ends the file server. A host that attaches gets a new one.
 func TestFilesDetach(t *testing.T) {
 	h, w := newHost(t)
 	first, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: w.b.dir})
@@ -229,8 +229,8 @@ func TestFilesDetach(t *testing.T) {
 	}
 }
 
-// A watch loses nothing in cuts; when its program is killed it says so, and what is behind a break,
-// a killed program and Close is nothing.
+// A watch loses no event in a cut. If its program is killed, it returns an error. After its loop is
+// left, and after its program is killed, no program of it remains.
 func TestWatchCut(t *testing.T) {
 	sb, w := newSandbox(t)
 	dir := filepath.Join(w.b.dir, "d")

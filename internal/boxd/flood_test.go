@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnreadAnswers has a guest read nothing until boxd can write no more to it, and then go on
-// asking.
+// In TestUnreadAnswers, a guest reads nothing until boxd can write no more to it, and then sends
+// more requests.
 func TestUnreadAnswers(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -163,10 +163,10 @@ func TestRequestFlood(t *testing.T) {
 	b.settled(before)
 }
 
-// TestManyCallers opens and abandons more connections from outside than boxd keeps; most stay
-// silent.
+// TestManyCallers opens and abandons more connections from outside than boxd keeps. Most of them
+// send nothing.
 func TestManyCallers(t *testing.T) {
-	// none times out meanwhile, however long it takes to start them all
+	// None times out, however long it takes to start them all.
 	b := startBox(t, loginLimitIn+"=1h")
 	w := b.witness()
 	before := b.steady()

@@ -3,9 +3,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,12 +16,6 @@ import (
 	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
 )
-
-// dialLimit bounds a connection that boxd makes for a client.
-const dialLimit = 20 * time.Second
-
-// afterCloseLimit bounds the delivery of what a client has sent before it closed a channel.
-const afterCloseLimit = 10 * time.Second
 
 // Forwards are the addresses on which boxd listens for one client's connection. The zero value has
 // none.
@@ -136,7 +128,7 @@ func (c *conn) listen(r *ssh.Request, key forwardKey) (ok bool, reply []byte) {
 	if chosen {
 		reply = ssh.Marshal(&struct{ Port uint32 }{key.port})
 	}
-	// here, before a connection is announced: until then the client does not know the port
+	// Reply before a connection is announced: the client does not know the port before the reply.
 	if r.WantReply {
 		r.Reply(true, reply)
 		r.WantReply = false
@@ -162,7 +154,7 @@ func listenTCP(address string, port int) ([]net.Listener, error) {
 	for _, loopback := range []string{"127.0.0.1", "::1"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if errors.Is(err, syscall.EADDRINUSE) && port != 0 && len(listeners) == 0 {
-			return nil, err // half a localhost would be somebody else's
+			return nil, err // another program would have the other half of localhost
 		}
 		if err != nil {
 			first = errors.Join(first, err)
@@ -240,162 +232,7 @@ func (c *conn) announce(accepted halfCloser, key forwardKey) {
 	}
 	ch, requests, err := c.OpenChannel(kind, extra)
 	if err != nil {
-		return // the client does not accept it
+		return // the client refuses it
 	}
 	relay(ch, requests, accepted, c)
-}
-
-// directTCP connects to an address.
-func (c *conn) directTCP(newChannel ssh.NewChannel) {
-	var to struct {
-		Host       string
-		Port       uint32
-		Origin     string
-		OriginPort uint32
-	}
-	if ssh.Unmarshal(newChannel.ExtraData(), &to) != nil || to.Port > 65535 {
-		newChannel.Reject(ssh.ConnectionFailed, "Invalid argument")
-		return
-	}
-	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) {
-		return dialTCP(ctx, to.Host, to.Port)
-	})
-}
-
-// directUnix connects to a socket.
-func (c *conn) directUnix(newChannel ssh.NewChannel) {
-	var to struct { // OpenSSH's PROTOCOL, section 2.4
-		Path     string
-		Reserved string
-		Port     uint32
-	}
-	if ssh.Unmarshal(newChannel.ExtraData(), &to) != nil {
-		newChannel.Reject(ssh.ConnectionFailed, "Invalid argument")
-		return
-	}
-	c.connect(newChannel, func(ctx context.Context) (net.Conn, error) {
-		path, err := c.socketPath(to.Path)
-		if err != nil {
-			return nil, err
-		}
-		return dialUnix(ctx, path)
-	})
-}
-
-// connect makes a connection with dial, and serves the channel to its end.
-func (c *conn) connect(newChannel ssh.NewChannel, dial func(context.Context) (net.Conn, error)) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialLimit)
-	dialed, err := dial(ctx)
-	cancel()
-	if err != nil {
-		newChannel.Reject(ssh.ConnectionFailed, reason(err))
-		return
-	}
-	defer dialed.Close()
-	ch, requests, err := newChannel.Accept()
-	if err != nil {
-		return
-	}
-	relay(ch, requests, dialed.(halfCloser), c)
-}
-
-func dialTCP(ctx context.Context, host string, port uint32) (net.Conn, error) {
-	// Go's own resolver needs no C library, and none of the files that many images lack. But it
-	// knows "localhost" only from /etc/hosts, which is one of these files.
-	dialer := net.Dialer{Resolver: &net.Resolver{PreferGo: true}}
-	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
-	if host != "" && !strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-		return dialer.DialContext(ctx, "tcp", address(host))
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", address("127.0.0.1"))
-	if err != nil {
-		if conn, err := dialer.DialContext(ctx, "tcp", address("::1")); err == nil {
-			return conn, nil
-		}
-	}
-	return conn, err
-}
-
-func dialUnix(ctx context.Context, path string) (net.Conn, error) {
-	var dialer net.Dialer
-	for {
-		conn, err := dialer.DialContext(ctx, "unix", path)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, err
-		}
-		select { // the socket's queue is full, and a non-blocking connect does not wait for room
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// reason says why a connection failed in the words of the C library, as sshd does. The client
-// parses these words.
-func reason(err error) string {
-	var errno syscall.Errno
-	var name *net.DNSError
-	var timeout interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &name) && name.IsNotFound:
-		return "Name or service not known: " + name.Name
-	case errors.As(err, &name):
-		return "Temporary failure in name resolution: " + name.Name
-	case errors.As(err, &errno):
-		text := errno.Error()
-		return strings.ToUpper(text[:1]) + text[1:]
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "Connection timed out"
-	}
-	return err.Error()
-}
-
-// A halfCloser is a connection whose two directions end separately.
-type halfCloser interface {
-	net.Conn
-	CloseWrite() error
-}
-
-// relay carries data both ways until both have ended, or the channel is closed. If the client's
-// connection is cut, not all data has arrived. relay then resets conn, so that the program does not
-// take the cut for the end.
-func relay(ch ssh.Channel, requests <-chan *ssh.Request, conn halfCloser, on *conn) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		ssh.DiscardRequests(requests)
-		// The client has closed the channel and reads nothing more. What it sent before is still
-		// to be delivered.
-		now := time.Now()
-		conn.SetReadDeadline(now)
-		conn.SetWriteDeadline(now.Add(afterCloseLimit))
-	}()
-	var both sync.WaitGroup
-	both.Go(func() {
-		if _, err := io.Copy(conn, ch); err != nil {
-			io.Copy(io.Discard, ch) // the other end reads no more, but may still write
-		}
-		if on.cut() {
-			reset(conn)
-		}
-		conn.CloseWrite()
-	})
-	both.Go(func() {
-		io.Copy(ch, conn)
-		ch.CloseWrite()
-	})
-	both.Wait()
-	conn.Close()
-	ch.Close()
-	<-over
-}
-
-// reset resets a TCP connection, so that the other end reads an error and not the end. A Unix
-// socket cannot do that.
-func reset(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetLinger(0)
-		tcp.Close()
-	}
 }

@@ -59,7 +59,7 @@ func TestForward(t *testing.T) {
 				}
 				return err != nil
 			})
-			// and can anew: this one the connection's end ends
+			// It can listen there again. The end of the connection ends this one.
 			if again, err := listen(); err != nil {
 				t.Error(err)
 			} else {
@@ -138,7 +138,7 @@ type forwardAddress struct {
 	Port    uint32
 }
 
-// listensAt has boxd listen on a port of its choice there, once.
+// listensAt makes boxd listen at an address on a port of its choice, once.
 func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), where string) {
 	ok, port := ask("tcpip-forward", &forwardAddress{where, 0})
 	if !ok || port == 0 {
@@ -150,7 +150,7 @@ func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), 
 	c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
 	if err != nil {
 		t.Error(err)
-	} else { // this client knows of no listener, and refuses the channel
+	} else { // this client has no listener, and refuses the channel
 		if rest, _ := io.ReadAll(c); len(rest) > 0 {
 			t.Errorf("%q", rest)
 		}
@@ -164,8 +164,8 @@ func listensAt(t *testing.T, ask func(kind string, payload any) (bool, uint32), 
 	}
 }
 
-// TestForwardBeforeChannel: what a client has asked to listen at is there for the channel that it
-// opens next, without a wait for the answer.
+// A client asks boxd to listen, and opens a channel without waiting for the answer. boxd listens
+// before it serves the channel.
 func TestForwardBeforeChannel(t *testing.T) {
 	client := startBox(t).guest()
 	dir := t.TempDir()

@@ -29,8 +29,8 @@ func silentServer(t testing.TB) *server {
 	return s
 }
 
-// FuzzClaimBefore sends what may come before SSH on a machine. Either it is SSH, or it is a key
-// that becomes the owner's, or it is refused; and nothing of what follows is lost.
+// FuzzClaimBefore sends data that may come before SSH on a machine. It is SSH, or a claim whose key
+// becomes the owner's, or it is refused. Nothing of what follows is lost.
 func FuzzClaimBefore(f *testing.F) {
 	claim := wire.NewClaim(newKey(f).PublicKey(), false).String()
 	for _, seed := range []string{
@@ -42,7 +42,7 @@ func FuzzClaimBefore(f *testing.F) {
 	}
 	s := silentServer(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s.owner = ""
+		clear(s.owners)
 		var answer bytes.Buffer
 		in := bufio.NewReaderSize(bytes.NewReader(text), 64<<10)
 		err := s.claimBeforeSSH(in, &answer)
@@ -50,14 +50,14 @@ func FuzzClaimBefore(f *testing.F) {
 			t.Errorf("it answers %q", answer.String())
 		}
 		if err != nil {
-			if s.owner != "" || answer.Len() > 0 {
+			if len(s.owners) > 0 || answer.Len() > 0 {
 				t.Error("it has an owner, and an error: ", err)
 			}
 			return
 		}
 		rest, _ := io.ReadAll(in)
 		if bytes.HasPrefix(text, []byte("SSH-")) {
-			if s.owner != "" || !bytes.Equal(rest, text) {
+			if len(s.owners) > 0 || !bytes.Equal(rest, text) {
 				t.Errorf("%q is left of %q", rest, text)
 			}
 			return
@@ -68,8 +68,8 @@ func FuzzClaimBefore(f *testing.F) {
 			t.Errorf("%q is left of %q: %v", rest, text, err)
 		}
 		hostKey, answers, err := claim.ParseAnswer(answer.String())
-		if !answers || (err == nil) != (s.owner != "") {
-			t.Errorf("%q answers %q, and the owner is %q", answer.String(), text, s.owner)
+		if !answers || (err == nil) != (len(s.owners) > 0) {
+			t.Errorf("%q answers %q, and the owners are %v", answer.String(), text, s.owners)
 		}
 		if err == nil && !bytes.Equal(hostKey.Marshal(), s.hostKey.PublicKey().Marshal()) {
 			t.Error("another host key")
@@ -148,17 +148,20 @@ func FuzzGlobalRequest(f *testing.F) {
 	}{"", 1}), false)
 	f.Add("cancel-streamlocal-forward@openssh.com", []byte{0, 0, 0, 2, '/'}, false)
 	f.Add("keepalive@openssh.com", []byte{}, false)
-	f.Fuzz(func(t *testing.T, kind string, payload []byte, owner bool) {
+	f.Fuzz(func(t *testing.T, kind string, payload []byte, owns bool) {
 		switch kind {
 		case wire.SignalRequest, wire.ResetModesRequest, "tcpip-forward",
 			"streamlocal-forward@openssh.com":
-			return // the first two reach this machine's processes and terminals, the others listen
+			return // these change this machine's processes or terminals, or listen
 		}
 		s := &server{guests: map[string]bool{}, programs: map[string]*program{},
 			log: slog.New(slog.DiscardHandler)}
-		c := &conn{s: s, owner: owner}
+		c := &conn{s: s}
+		if owns {
+			c.owner = &owner{}
+		}
 		ok, reply := c.request(&ssh.Request{Type: kind, Payload: payload})
-		if (ok || len(reply) > 0 || len(s.guests) > 0) && !owner {
+		if (ok || len(reply) > 0 || len(s.guests) > 0) && !owns {
 			t.Errorf("a guest is granted %s", kind)
 		}
 		for key := range s.guests {
@@ -182,8 +185,8 @@ func FuzzProgramRequest(f *testing.F) {
 		}
 		p := &program{in: newInput(), out: newOutput(0), err: newOutput(0)}
 		p.out.write(make([]byte, 100))
-		p.in.enqueue(make([]byte, 10), func() bool { return true })
-		p.request(&ssh.Request{Type: kind, Payload: payload})
+		p.in.enqueue(p.in.source(), make([]byte, 10), new(attachment))
+		p.request(nil, &ssh.Request{Type: kind, Payload: payload})
 		if p.out.acked < 0 || p.out.acked > 100 || p.err.acked != 0 {
 			t.Errorf("%d and %d bytes are acknowledged", p.out.acked, p.err.acked)
 		}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A witness is a session of the owner's from before the bad guest came.
+// A witness is a session of the owner that is older than the hostile guest.
 type witness struct {
 	t      testing.TB
 	client *ssh.Client
@@ -94,7 +94,7 @@ func TestWrongLogins(t *testing.T) {
 	b.settled(before)
 }
 
-// An impostor claims another's key, and signs with its own.
+// An impostor offers another's public key, and signs with its own.
 type impostor struct {
 	ssh.Signer
 	other ssh.PublicKey
@@ -125,7 +125,7 @@ func TestRubbish(t *testing.T) {
 			t.Parallel()
 			c := b.dial()
 			defer c.Close()
-			go c.Write(says) // boxd need not take all of it
+			go c.Write(says) // boxd may not read all of it
 			if strings.Contains(name, "half") || name == "nothing" {
 				c.in.Close()
 			}
@@ -147,7 +147,7 @@ func TestRubbish(t *testing.T) {
 	})
 }
 
-// TestOwnersRights has a guest ask for everything that only the owner may do.
+// In TestOwnersRights, a guest asks for everything that only the owner may do.
 func TestOwnersRights(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -164,6 +164,7 @@ func TestOwnersRights(t *testing.T) {
 	for _, kind := range []string{
 		wire.TreeRequest, wire.AliveRequest, wire.MarkedRequest, wire.ResetModesRequest,
 		wire.UptimeRequest, wire.SignalRequest, wire.InterruptRequest, wire.SettleRequest,
+		wire.ShellRequest,
 		wire.HoldRequest, wire.ListRequest, wire.GuestRequest, "no-more-sessions@openssh.com",
 	} {
 		ok, reply, err := guest.SendRequest(kind, true, stranger.PublicKey().Marshal())
@@ -177,7 +178,7 @@ func TestOwnersRights(t *testing.T) {
 	w.works()
 }
 
-// TestLogNobodyReads closes the log's reading end: SIGPIPE must not end boxd.
+// TestLogNobodyReads closes the reading end of the log. SIGPIPE must not end boxd.
 func TestLogNobodyReads(t *testing.T) {
 	b := startBox(t)
 	b.logEnd.Close()

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A deceived place is a box in which a program takes the place of "boxd join", once for each
+// A deceived place is a box in which another program runs in place of "boxd join", once for each
 // impostor.
 type deceived struct {
 	*way
@@ -33,7 +33,7 @@ func (d *deceived) Join(ctx context.Context) (client.Streams, error) {
 	}
 }
 
-// deceive has the next Join lead to a program.
+// deceive makes the next Join run a program.
 func (d *deceived) deceive(said string, program func(net.Conn)) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,8 +62,8 @@ type taken struct {
 
 func (t taken) Said() string { return t.said }
 
-// TestImpostor: whatever answers in the place of "boxd join" is a cut. It is neither boxd, nor does
-// it say whose the box is, or that boxd was restarted.
+// If another program answers in place of "boxd join", the host takes that for a cut. It does not
+// take the program for boxd, for another owner's box, or for a restarted boxd.
 func TestImpostor(t *testing.T) {
 	key := newKey(t)
 	serve := func(accept error) func(net.Conn) {

@@ -3,24 +3,45 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"sync"
 )
 
-// An input is a queue between the client and the program's standard input, its terminal or the pipe
-// of its commands. One goroutine, drain, writes to the program. enqueue adds to the queue, and
-// blocks while the queue is long.
+// An input is a queue between the clients and the program's standard input, its terminal or the
+// pipe of its commands. One goroutine, drain, writes to the program. enqueue adds to the queue.
 type input struct {
 	mu      sync.Mutex
 	change  *sync.Cond
-	queue   [][]byte
+	queue   []piece
 	queued  int
-	taken   int64 // how many bytes have been received from the client
+	taken   int64 // how many bytes have been received from all clients
 	endsAt  int64 // how many bytes there are in total; -1 if that is not known yet
 	stopped bool  // nothing more is written to the program
+	dropped int   // how many bytes were dropped since resetDropped
+	line    bool  // what was received last ends a line, in a terminal's usual modes
+	quoted  bool  // there was a key that quotes the next one
+}
 
+// A source is one owner's part of an input. Its offsets count what the owner has sent, from what
+// there was in total when the owner began.
+type source struct {
+	taken     int64 // how many bytes have been received
 	dropUntil int64 // what comes before this offset is dropped
-	dropped   int   // how many bytes were dropped since resetDropped
+}
+
+// A piece is a part of the queue.
+type piece struct {
+	text []byte
+	from *source
+	at   int64 // the source's offset of its first byte
+}
+
+// source returns a source of an owner that begins.
+func (i *input) source() *source {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return &source{taken: i.taken}
 }
 
 const inputMax = 64 << 10
@@ -31,29 +52,46 @@ func newInput() *input {
 	return i
 }
 
-// enqueue adds p to the queue, and returns how many bytes have been received in total. It fails if
-// current reports that the client is gone.
-func (i *input) enqueue(p []byte, current func() bool) (taken int64, ok bool) {
+// enqueue adds p, which has come from the attachment a, to the queue. It returns how many bytes the
+// source has sent in total. It fails if a has ended. If a's channel is closed, enqueue does not
+// wait for the queue to get shorter: no more comes than the channel's window.
+func (i *input) enqueue(from *source, p []byte, a *attachment) (taken int64, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for i.queued >= inputMax && !i.stopped && current() {
+	for i.queued >= inputMax && !i.stopped && !a.closed.Load() && !a.hasEnded() {
 		i.change.Wait()
 	}
-	if !current() {
+	if a.hasEnded() {
 		return 0, false
 	}
-	begin := i.taken
+	if len(p) > 0 {
+		i.line = p[len(p)-1] == '\n'
+		i.quoted = i.quoted || bytes.IndexByte(p, quoteKey) >= 0
+	}
+	begin := from.taken
 	i.taken += int64(len(p))
-	if drop := int(min(i.dropUntil-begin, int64(len(p)))); drop > 0 {
-		i.dropped += drop
-		p = p[drop:]
+	from.taken += int64(len(p))
+	if drop := min(from.dropUntil-begin, int64(len(p))); drop > 0 {
+		i.dropped += int(drop)
+		p, begin = p[drop:], begin+drop
 	}
 	if !i.stopped && len(p) > 0 { // else the program no longer reads, and p is dropped
-		i.queue = append(i.queue, append([]byte(nil), p...))
+		i.queue = append(i.queue, piece{append([]byte(nil), p...), from, begin})
 		i.queued += len(p)
 	}
 	i.change.Broadcast()
-	return i.taken, true
+	return from.taken, true
+}
+
+// quoteKey is the usual VLNEXT of a terminal, ^V. After it, a newline ends no line.
+const quoteKey = 'V' & 0x1f
+
+// wholeLines returns how many bytes have been received. ok reports that they are whole lines and
+// have all been written to the program.
+func (i *input) wholeLines() (total int64, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.taken, i.queued == 0 && !i.stopped && (i.taken == 0 || i.line && !i.quoted)
 }
 
 // setEnd says that the input ends after total bytes.
@@ -70,42 +108,60 @@ func (i *input) total() int64 {
 	return i.taken
 }
 
-// written reports whether the first until bytes have been written to the program.
-func (i *input) written(until int64) bool {
+// received returns how many bytes a source has sent.
+func (i *input) received(from *source) int64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.stopped || i.taken >= until && i.queued == 0
+	return from.taken
 }
 
-// drop drops what has not been written to the program of the first until bytes, including bytes
-// that have not been received yet.
-func (i *input) drop(until int64) {
+// written reports whether the first until bytes of a source have been written to the program.
+func (i *input) written(from *source, until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.dropUntil = max(i.dropUntil, until)
-	begin := i.taken // of the first chunk in the queue
+	return i.stopped || from.taken >= until && i.queued == 0
+}
+
+// drop drops what has not been written to the program of the first until bytes of a source,
+// including bytes that have not been received yet.
+func (i *input) drop(from *source, until int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	from.dropUntil = max(from.dropUntil, until)
+	var rest []piece
 	for _, p := range i.queue {
-		begin -= int64(len(p))
-	}
-	for len(i.queue) > 0 && begin < until {
-		p := i.queue[0]
-		n := int(min(until-begin, int64(len(p))))
-		if i.queue[0] = p[n:]; n == len(p) {
-			i.queue = i.queue[1:]
+		if n := min(until-p.at, int64(len(p.text))); p.from == from && n > 0 {
+			p.text, p.at = p.text[n:], p.at+n
+			i.queued -= int(n)
+			i.dropped += int(n)
 		}
-		i.queued -= n
-		i.dropped += n
-		begin += int64(n)
+		if len(p.text) > 0 {
+			rest = append(rest, p)
+		}
 	}
+	i.queue = rest
 	i.change.Broadcast()
 }
 
-// processed reports whether the first until bytes have been received, and have been written to the
-// program or dropped.
-func (i *input) processed(until int64) bool {
+// processed reports whether the first until bytes of a source have been received, and have been
+// written to the program or dropped.
+func (i *input) processed(from *source, until int64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.stopped || i.taken-int64(i.queued) >= until
+	return i.stopped || from.taken >= until && i.unwrittenLocked(from, until) == 0
+}
+
+// unwrittenLocked returns how many of the first until bytes of a source are in the queue, or are
+// being written.
+func (i *input) unwrittenLocked(from *source, until int64) (n int64) {
+	waiting := 0
+	for _, p := range i.queue {
+		waiting += len(p.text)
+		if p.from == from {
+			n += max(0, min(until-p.at, int64(len(p.text))))
+		}
+	}
+	return n + int64(i.queued-waiting) // a piece that is being written counts as anybody's
 }
 
 // resetDropped returns how many bytes drop has dropped since the last call.
@@ -116,7 +172,7 @@ func (i *input) resetDropped() (n int) {
 	return n
 }
 
-// wake has each blocked enqueue check again whether its client is still there.
+// wake makes each blocked enqueue check whether its client is still there.
 func (i *input) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -143,7 +199,7 @@ func (i *input) drain(w io.WriteCloser) {
 			i.mu.Unlock()
 			return
 		}
-		p := i.queue[0]
+		p := i.queue[0].text
 		i.queue = i.queue[1:]
 		i.mu.Unlock()
 		_, err := w.Write(p)
@@ -156,4 +212,22 @@ func (i *input) drain(w io.WriteCloser) {
 			return
 		}
 	}
+}
+
+// sources are an owner's inputs of a program.
+type sources struct{ in, commands *source }
+
+// sourceOf returns an owner's inputs.
+func (p *program) sourceOf(o *owner) sources {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, known := p.sources[o]
+	if !known {
+		from.in = p.in.source()
+		if p.commands != nil {
+			from.commands = p.commands.source()
+		}
+		p.sources[o] = from
+	}
+	return from
 }

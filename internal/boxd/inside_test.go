@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside runs this test's binary in the box's namespaces, as a child of boxd, which misuses the
-// socket in the way of that name.
+// inside runs this test's binary in the box's namespaces, as a child of boxd. The binary misuses
+// the socket in the way that the name says.
 func (b *box) inside(how string) string {
 	b.t.Helper()
 	out, errs, err := runs(b.t, b.owner(), fmt.Sprintf(
@@ -53,7 +53,7 @@ func TestInside(t *testing.T) {
 			c.Write(randomBytes(1000))
 		case "one":
 			c.WriteMsgUnix([]byte{0}, unix.UnixRights(pipes[0]), nil)
-		case "pipe": // hands over one that nobody reads
+		case "pipe": // hands over a pipe that nobody reads
 			c.WriteMsgUnix([]byte{0}, unix.UnixRights(pipes[0], pipes[1]), nil)
 		case "many":
 			fds := make([]int, 200)
@@ -85,15 +85,15 @@ func TestFromInside(t *testing.T) {
 	}
 	client, err := b.login(b.key)
 	if err != nil {
-		t.Fatal("nobody else comes in any more: ", err)
+		t.Fatal("boxd refuses other logins: ", err)
 	}
 	client.Close()
 	b.closeAllBut(w.client)
 	b.settled(before)
 }
 
-// TestClaimByJoin tries to become the owner by join: no process that joins can, from outside
-// either. A program of the box may trace a join, and be it.
+// TestClaimByJoin tries to become the owner by join. No process that joins can, not even from
+// outside, because a program of the box may trace a join and act as it.
 func TestClaimByJoin(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -110,7 +110,7 @@ func TestClaimByJoin(t *testing.T) {
 	}
 }
 
-// TestClaims writes what is no claim to boxd's standard input, and claims that boxd refuses.
+// TestClaims writes invalid claims, and claims that boxd refuses, to boxd's standard input.
 func TestClaims(t *testing.T) {
 	b := startBox(t)
 	w := b.witness()
@@ -134,11 +134,11 @@ func TestClaims(t *testing.T) {
 	b.logged("the box has an owner")
 }
 
-// TestImageCommand: on boxd's own standard input the box is claimed, so the image's own command has
-// an empty one. It shares the output, and may print there what it likes.
+// boxd's standard input is for claims, so the input of the image's command is empty. The command
+// shares boxd's output, and may print anything there.
 func TestImageCommand(t *testing.T) {
-	b := startBoxWith(t, []string{"sh", "-c", "readlink /proc/self/fd/0 >in; printf 'sandshell " +
-		"answer forged'; exec sleep 1000"})
+	b := startBoxWith(t, nil, []string{"sh", "-c", "readlink /proc/self/fd/0 >in; printf " +
+		"'sandshell answer forged'; exec sleep 1000"})
 	b.witness().works()
 	waitFor(t, "the image's command", func() bool {
 		in, _ := os.ReadFile(b.dir + "/in")
@@ -149,7 +149,7 @@ func TestImageCommand(t *testing.T) {
 	}
 }
 
-// TestForgedAnswer makes answers without the nonce, as whoever has seen boxd's output could.
+// TestForgedAnswer makes answers without the nonce, as a program could that has seen boxd's output.
 func TestForgedAnswer(t *testing.T) {
 	claim := wire.NewClaim(newKey(t).PublicKey(), false)
 	own, other := newKey(t).PublicKey(), newKey(t).PublicKey()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A boxd puts itself where it is told, if it is the one that is wanted.
+// install copies boxd if its hash is one of those given.
 func TestInstall(t *testing.T) {
 	program, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)

@@ -10,15 +10,19 @@ import (
 	"os"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"golang.org/x/sys/unix"
 )
 
 // join passes its standard input and output to the box, and stays until the box no longer needs
 // them: when a process ends, the engine closes its streams.
-func join(id string) error {
+func join(id string) error { return joinWith(id, "") }
+
+// joinWith is join. If claim is not "", it is the client's claim, and the client speaks plainly.
+func joinWith(id, claim string) error {
 	raiseOOMScore() // before the file becomes root's
-	// This process came from outside, and boxd trusts it. So processes of the same user in the box
-	// must not trace it.
+	// boxd serves this process because it came from outside. So processes of the same user in the
+	// box must not trace it.
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	name, err := socketOf(id)
 	if err != nil {
@@ -29,7 +33,7 @@ func join(id string) error {
 	// just been started and does not listen yet.
 	for tries := 0; tries < joinTries && (errors.Is(err, unix.EAGAIN) ||
 		errors.Is(err, unix.ECONNREFUSED)); tries++ {
-		// on a machine, boxd listens before the box has its name
+		// On a machine, boxd listens before the box has its name.
 		if name == machineSocket && errors.Is(err, unix.ECONNREFUSED) {
 			return errNoBox
 		}
@@ -40,13 +44,13 @@ func join(id string) error {
 		return fmt.Errorf("reach the box: %w", err)
 	}
 	defer conn.Close()
-	err = handOver(conn)
+	err = handOver(conn, claim)
 	// ETOOMANYREFS: the processes with this user's id, in all containers together, are passing as
 	// many descriptors as one process may have open (too_many_unix_fds in net/unix). That happens
 	// when many boxes start at once.
 	for tries := 0; tries < joinTries && errors.Is(err, unix.ETOOMANYREFS); tries++ {
 		time.Sleep(joinPause)
-		err = handOver(conn)
+		err = handOver(conn, claim)
 	}
 	if err != nil {
 		return fmt.Errorf("hand over the streams: %w", err)
@@ -68,8 +72,9 @@ const (
 	joinPause = 10 * time.Millisecond
 )
 
-func handOver(conn *net.UnixConn) error {
-	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(0, 1), nil)
+// handOver passes the streams in one message, which the claim is a part of.
+func handOver(conn *net.UnixConn, claim string) error {
+	_, _, err := conn.WriteMsgUnix(append([]byte{0}, claim...), unix.UnixRights(0, 1), nil)
 	return err
 }
 
@@ -79,13 +84,13 @@ type streams struct {
 	joined  net.Conn // to the process "boxd join", which ends when this is closed
 }
 
-// receiveStreams receives the streams that join passes.
-func receiveStreams(conn *net.UnixConn) (*streams, error) {
+// receiveStreams receives the streams that join passes, and the claim, if there is one.
+func receiveStreams(conn *net.UnixConn) (joined *streams, claim string, err error) {
 	oob := make([]byte, unix.CmsgSpace(2*4))
-	var b [1]byte
+	var b [1 + wire.ClaimMax]byte
 	n, oobn, _, _, err := conn.ReadMsgUnix(b[:], oob)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var fds []int
 	messages, _ := unix.ParseSocketControlMessage(oob[:oobn])
@@ -94,25 +99,25 @@ func receiveStreams(conn *net.UnixConn) (*streams, error) {
 			fds = append(fds, got...)
 		}
 	}
-	if n != 1 || len(fds) != 2 {
+	if n < 1 || len(fds) != 2 {
 		for _, fd := range fds {
 			unix.Close(fd)
 		}
-		return nil, errors.New("it passes no streams")
+		return nil, "", errors.New("it passes no streams")
 	}
 	for i, fd := range fds {
 		if err := unix.SetNonblock(fd, true); err != nil {
 			for _, fd := range fds[i:] {
 				unix.Close(fd)
 			}
-			return nil, err
+			return nil, "", err
 		}
 	}
 	// A larger pipe needs fewer switches for much output. It is no fault if this fails.
 	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20)
 	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
 	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
-	return &streams{in, out, conn}, errors.Join(inErr, outErr)
+	return &streams{in, out, conn}, string(b[1:n]), errors.Join(inErr, outErr)
 }
 
 // closeWithJoin closes the streams when join is killed. Docker cuts the streams of an exec 2 s

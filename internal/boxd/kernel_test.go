@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beforePidfdsIn makes boxd see a kernel before 6.5, or gVisor's, which know no SO_PEERPIDFD.
+// beforePidfdsIn is the environment variable that makes boxd see a kernel without SO_PEERPIDFD,
+// such as Linux before 6.5 or gVisor.
 const beforePidfdsIn = "SANDSHELL_TEST_BEFORE_PEERPIDFD"
 
-// beforePidfds has the kernel refuse SO_PEERPIDFD to this process.
+// beforePidfds makes the kernel refuse SO_PEERPIDFD to this process.
 func beforePidfds() error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
@@ -37,8 +38,7 @@ func beforePidfds() error {
 	return nil
 }
 
-// Where the kernel has no pidfds of peers, boxd takes no other descriptor for one: it would close
-// it.
+// If the kernel has no pidfds of peers, boxd does not take another descriptor for one and close it.
 func TestBeforePeerPidfds(t *testing.T) {
 	b := startBox(t, beforePidfdsIn+"=1")
 	b.guest()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/archive"
+	"github.com/sandshell/sandshell/internal/boxd/outward"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
@@ -20,7 +21,9 @@ import (
 // connection. If the connection is cut, the listener stays, and connections to it wait.
 type listener struct {
 	net.Listener
-	id string
+	id      string
+	owner   *owner
+	outward bool // its connections are those that programs make to the outside
 	// room holds one value for each connection that was announced, and that the client has neither
 	// accepted nor rejected.
 	room  chan struct{}
@@ -31,15 +34,15 @@ type listener struct {
 // connection.
 const maxListeners = 1000
 
-// listenForOwner answers a ListenRequest.
-func (s *server) listenForOwner(payload []byte) (address string, err error) {
+// listenForOwner answers an owner's ListenRequest.
+func (s *server) listenForOwner(o *owner, payload []byte) (address string, err error) {
 	var what wire.Listen
 	if err := json.Unmarshal(payload, &what); err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// the connection was cut before the client got the answer
+	// The connection was cut before the client got the answer.
 	if l := s.listeners[what.ID]; l != nil {
 		return l.Addr().String(), nil
 	}
@@ -49,7 +52,7 @@ func (s *server) listenForOwner(payload []byte) (address string, err error) {
 	if what.Network == "unix" {
 		what.Address = archive.ExpandHome(what.Address, s.homeDir())
 	}
-	on, err := listenAt(what.Network, what.Address)
+	on, err := s.listenAt(what.Network, what.Address)
 	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) { // the client adds the rest itself
@@ -57,8 +60,9 @@ func (s *server) listenForOwner(payload []byte) (address string, err error) {
 		}
 		return "", err
 	}
-	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID,
-		room: make(chan struct{}, wire.ListenBacklog), ended: make(chan struct{})}
+	l := &listener{Listener: programs.Listener{Listener: on}, id: what.ID, owner: o,
+		outward: what.Network == wire.OutwardNetwork,
+		room:    make(chan struct{}, wire.ListenBacklog), ended: make(chan struct{})}
 	s.listeners[l.id] = l
 	go s.acceptForOwner(l)
 	return l.Addr().String(), nil
@@ -67,8 +71,15 @@ func (s *server) listenForOwner(payload []byte) (address string, err error) {
 var errTooMany = errors.New("too many addresses are listened on")
 
 // listenAt listens at an IP address and a port, or at a socket to which only the box's user may
-// connect. (Programs of other users may connect after a chmod.)
-func listenAt(network, address string) (net.Listener, error) {
+// connect, or for what leaves the box. (Programs of other users may connect to the socket after a
+// chmod.)
+func (s *server) listenAt(network, address string) (net.Listener, error) {
+	if network == wire.OutwardNetwork {
+		if s.outside == nil {
+			return nil, syscall.ENOTSUP
+		}
+		return s.outside.Listen()
+	}
 	private := func(_, _ string, c syscall.RawConn) error {
 		if network != "unix" {
 			return nil
@@ -119,12 +130,17 @@ func (s *server) acceptForOwner(l *listener) {
 }
 
 // announceToOwner announces a connection to the owner, and carries its data. If the owner's
-// connection is cut before the answer, it announces the connection again on the next one.
+// connection is cut before the answer, it announces the connection again on the next one, unless it
+// leads outward: then a program waits for an answer.
 func (s *server) announceToOwner(l *listener, accepted halfCloser) {
 	defer accepted.Close()
 	who := wire.Accept{ID: l.id}
 	if origin, ok := accepted.RemoteAddr().(*net.TCPAddr); ok {
 		who.Origin = origin.String()
+	}
+	leaves, isOutward := accepted.(*outward.Conn)
+	if isOutward {
+		s.describe(&who, leaves)
 	}
 	extra, _ := json.Marshal(who)
 	var ch ssh.Channel
@@ -132,18 +148,22 @@ func (s *server) announceToOwner(l *listener, accepted halfCloser) {
 	var c *conn
 	for ch == nil {
 		var err error
-		if c = s.awaitOwner(l.ended, c); c == nil {
-			<-l.room
-			return
+		if isOutward {
+			c = s.connOf(l.owner)
+		} else {
+			c = s.awaitOwner(l, c)
 		}
-		if !c.countChannel() {
+		if c == nil || !c.countChannel() {
 			err = &ssh.OpenChannelError{}
 		} else if ch, requests, err = c.OpenChannel(wire.AcceptChannel, extra); err != nil {
 			c.channels.Add(-1)
 		}
 		var refused *ssh.OpenChannelError
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) || err != nil && isOutward {
 			<-l.room
+			if isOutward { // the program is to see that it is refused
+				reset(accepted)
+			}
 			return
 		}
 	}
@@ -152,14 +172,14 @@ func (s *server) announceToOwner(l *listener, accepted halfCloser) {
 	relay(ch, requests, accepted, c)
 }
 
-// awaitOwner waits for a connection of the owner other than not. It returns nil if over is closed
-// first.
-func (s *server) awaitOwner(over <-chan struct{}, not *conn) *conn {
+// awaitOwner waits for a connection of the listener's owner other than not. It returns nil if the
+// listener ends first.
+func (s *server) awaitOwner(l *listener, not *conn) *conn {
 	for {
 		s.mu.Lock()
-		arrival := s.connAdded
+		arrival := s.connAdded.Wait()
 		for c := range s.conns {
-			if c.owner && c != not {
+			if c.owner == l.owner && c != not {
 				s.mu.Unlock()
 				return c
 			}
@@ -167,7 +187,7 @@ func (s *server) awaitOwner(over <-chan struct{}, not *conn) *conn {
 		s.mu.Unlock()
 		select {
 		case <-arrival:
-		case <-over:
+		case <-l.ended:
 			return nil
 		}
 	}

@@ -31,9 +31,9 @@ func TestListen(t *testing.T) {
 	w.b.settled(before)
 }
 
-// A listener stays when the connection is cut: what was open ends with an error at both ends, what
-// comes meanwhile waits.
-func TestListenCut(t *testing.T) {
+// A listener stays when the connection is cut. Open connections end with an error at both ends. New
+// ones wait.
+func TestListenerSurvivesCut(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
 	before := w.b.steady()
@@ -79,7 +79,8 @@ func TestListenCut(t *testing.T) {
 	w.b.settled(before)
 }
 
-// Cuts while many connect: each is served, or fails at both ends, and none is lost sight of.
+// The connection is cut while many programs connect. Each of their connections is served, or fails
+// at both ends.
 func TestListenCutConnecting(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
@@ -99,7 +100,7 @@ func TestListenCutConnecting(t *testing.T) {
 	})
 	for i := range 50 {
 		all.Go(func() {
-			for { // a program inside that tries again gets through
+			for { // a program inside that tries again succeeds
 				err := hosttest.Echoed("tcp", l.Addr().String(),
 					bytes.Repeat([]byte{byte(i)}, 1000*i))
 				if err == nil {
@@ -120,7 +121,7 @@ func TestListenCutConnecting(t *testing.T) {
 	w.b.settled(before)
 }
 
-// Close while the connection is cut, and a caller who no longer waits, leave nothing that listens.
+// A Close during a cut, and a Listen whose ctx ends, leave nothing that listens.
 func TestListenClosedInCut(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
@@ -136,7 +137,7 @@ func TestListenClosedInCut(t *testing.T) {
 	}
 }
 
-// More connect than are announced at once: they wait, and all are served.
+// If more programs connect than are announced at once, the others wait, and all are served.
 func TestListenBacklog(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
@@ -162,11 +163,11 @@ func TestListenBacklog(t *testing.T) {
 	w.b.settled(before)
 }
 
-// The next owner finds the address free, and the one before learns why its listener has ended.
+// The next owner can listen at the address. The previous owner learns why its listener has ended.
 func TestListenTaken(t *testing.T) {
 	t.Parallel()
 	h, w := newHost(t)
-	// a port might become another program's meanwhile
+	// Another program might take a TCP port meanwhile.
 	l := hosttest.ListenOn(t, h, "unix", filepath.Join(t.TempDir(), "socket"))
 	ended := hosttest.Serve(l, hosttest.Echo)
 	next, err := client.Connect(t.Context(), client.Config{Name: "box", Place: w,
@@ -180,7 +181,7 @@ func TestListenTaken(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Close of the host ends its listeners.
+// The host's Close ends its listeners.
 func TestListenHostClosed(t *testing.T) {
 	t.Parallel()
 	h, _ := newHost(t)

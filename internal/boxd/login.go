@@ -30,20 +30,20 @@ var loginLimit = 20 * time.Second
 // passes two streams, on which the client speaks SSH.
 //
 // A process in the container, or of another user of the machine, is refused before anything is
-// received from it. That is no protection, because no right depends on it. But no client comes from
-// there, and it keeps cheap floods out. Passed descriptors are not like a network: a process that
-// has passed them still shares them, and could put them in blocking mode, in which not even Close
-// returns.
+// received from it. No right depends on this. But no client comes from there, and the refusal keeps
+// cheap floods out. Passed descriptors are not like a network: a process that has passed them still
+// shares them, and could put them in blocking mode, in which not even Close returns.
 func (s *server) serveJoin(c *net.UnixConn) {
 	c.SetDeadline(time.Now().Add(loginLimit))
 	var joined *streams
+	var claim string
 	err := errors.New("it comes from inside the container")
 	allowed := fromOutside
 	if s.dir != "" {
 		allowed, err = fromSameUser, errors.New("it belongs to another user")
 	}
 	if allowed(c) {
-		joined, err = receiveStreams(c)
+		joined, claim, err = receiveStreams(c)
 	}
 	if err != nil {
 		s.logRefusal(err)
@@ -53,7 +53,7 @@ func (s *server) serveJoin(c *net.UnixConn) {
 	c.SetDeadline(time.Time{})
 	defer joined.Close()
 	go joined.closeWithJoin()
-	s.serveStreams(joined)
+	s.serveStreams(joined, claim)
 }
 
 // logRefusal logs that a connection was refused. If there are many, it logs few of them: the log is
@@ -64,22 +64,15 @@ func (s *server) logRefusal(err error) {
 	}
 }
 
-// serveStreams serves one connection, from the login to its end.
-func (s *server) serveStreams(raw net.Conn) {
+// serveStreams serves one connection, from the login to its end. If claim is not "", it is the
+// client's, which speaks plainly.
+func (s *server) serveStreams(raw net.Conn, claim string) {
 	s.addPending(raw)
 	raw.SetDeadline(time.Now().Add(loginLimit))
 	in := bufio.NewReaderSize(raw, 64<<10) // x/crypto reads 4 KiB at a time
 	buffered := &bufferedConn{Conn: raw, r: in}
-	var err error
-	if s.dir != "" {
-		err = s.claimBeforeSSH(in, raw)
-	}
-	var sc *ssh.ServerConn
-	var channels <-chan ssh.NewChannel
-	var requests <-chan *ssh.Request
-	if err == nil {
-		sc, channels, requests, err = ssh.NewServerConn(buffered, s.sshConfig())
-	}
+	c := &conn{raw: buffered, s: s}
+	channels, requests, err := c.logIn(claim)
 	s.removePending(raw)
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
@@ -87,16 +80,46 @@ func (s *server) serveStreams(raw net.Conn) {
 		}
 		return
 	}
-	defer sc.Close()
+	defer c.Close()
 	raw.SetDeadline(time.Time{})
-	c := &conn{ServerConn: sc, raw: buffered, s: s,
-		owner: sc.Permissions.Extensions["role"] == "owner"}
-	if !s.addConn(c, sc.Permissions.Extensions["key"]) {
+	if !s.addConn(c) {
 		return
 	}
 	defer s.removeConn(c)
+	s.watchOwners()
 	c.serve(channels, requests)
 }
+
+// logIn makes the SSH connection, and finds out whose it is.
+func (c *conn) logIn(claim string) (<-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+	machine := c.s.dir != ""
+	if machine && claim != "" {
+		key, err := c.s.claimOnStart(claim, c.raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		plain, channels, requests, err := wire.Plain(c.raw)
+		c.Conn, c.role, c.key = plain, ownerRole, key
+		return channels, requests, err
+	}
+	if machine {
+		if err := c.s.claimBeforeSSH(c.raw.r, c.raw); err != nil {
+			return nil, nil, err
+		}
+	}
+	sc, channels, requests, err := ssh.NewServerConn(c.raw, c.s.sshConfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Conn, c.role, c.key = sc, sc.Permissions.Extensions["role"], sc.Permissions.Extensions["key"]
+	return channels, requests, nil
+}
+
+// The roles of a client.
+const (
+	ownerRole = "owner"
+	guestRole = "guest"
+)
 
 // addPending adds raw to the connections that have not logged in.
 func (s *server) addPending(raw net.Conn) {
@@ -139,31 +162,45 @@ func (s *server) readClaims(in io.Reader, out io.Writer) {
 			s.logRefusal(err)
 			continue
 		}
-		// The image's command may have begun a line. Write once, so that nothing comes in between.
-		io.WriteString(out, "\n"+s.answerClaim(claim))
+		// The image's command may have begun a line. A single Write keeps the answer in one piece.
+		answer, _, _ := s.answerClaim(claim)
+		io.WriteString(out, "\n"+answer)
 	}
 }
 
-// answerClaim makes the claim's key the owner's, and returns the answer.
-func (s *server) answerClaim(claim wire.Claim) string {
-	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
-	changed := false
+// answerClaim makes the claim's key an owner's. It returns the answer, and the key in SSH's wire
+// format.
+func (s *server) answerClaim(claim wire.Claim) (answer, key string, err error) {
+	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
 	if err == nil {
-		changed, err = s.setOwner(string(key.Marshal()), claim.Adopts)
+		key = string(parsed.Marshal())
+		err = s.addOwner(key, claim)
 	}
 	if err != nil {
 		s.logRefusal(fmt.Errorf("a claim: %w", err))
-		return claim.Refuse(err)
+		return claim.Refuse(err), "", err
 	}
-	if changed {
-		s.closeOtherOwners(nil)
-		s.unlisten(func(*listener) bool { return true }) // they belonged to the previous owner
-	}
-	return claim.Accept(s.hostKey.PublicKey())
+	return claim.Accept(s.hostKey.PublicKey()), key, nil
 }
 
-// claimBeforeSSH handles a claim that comes before SSH. That may only be on a machine, where
-// whoever logs in to the account may claim the box.
+// claimOnStart handles the claim that boxd start has handed over, and returns the key of who has
+// made it. On this connection SSH would protect nothing: whoever could read or change what goes on
+// it could have changed the claim. Connections after a cut have no claim: they are SSH, and the
+// keys of the claim and its answer have to fit.
+func (s *server) claimOnStart(text string, out io.Writer) (key string, err error) {
+	claim, err := wire.ParseClaim(text)
+	if err != nil {
+		return "", err
+	}
+	answer, key, err := s.answerClaim(claim)
+	if _, written := io.WriteString(out, answer); err == nil {
+		err = written
+	}
+	return key, err
+}
+
+// claimBeforeSSH handles a claim that comes before SSH. Only a box on a machine allows that: there
+// any login to the account may claim the box.
 func (s *server) claimBeforeSSH(in *bufio.Reader, out io.Writer) error {
 	begin, err := in.Peek(len("SSH-"))
 	if err != nil || string(begin) == "SSH-" {
@@ -175,25 +212,13 @@ func (s *server) claimBeforeSSH(in *bufio.Reader, out io.Writer) error {
 	}
 	claim, err := wire.ParseClaim(string(line))
 	if err == nil {
-		_, err = io.WriteString(out, s.answerClaim(claim))
+		answer, _, _ := s.answerClaim(claim)
+		_, err = io.WriteString(out, answer)
 	}
 	return err
 }
 
-// setOwner makes the key the owner's. If adopts is set, it fails if the box has another owner. It
-// reports whether the owner has changed.
-func (s *server) setOwner(key string, adopts bool) (changed bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if adopts && s.owner != "" && s.owner != key {
-		return false, errors.New("the box has an owner")
-	}
-	changed = s.owner != key
-	s.owner = key
-	return changed, nil
-}
-
-// sshConfig returns a configuration that accepts the owner's key and the guests' keys. The client
+// sshConfig returns a configuration that accepts the owners' keys and the guests' keys. The client
 // may give any user name: the box has one user.
 func (s *server) sshConfig() *ssh.ServerConfig {
 	config := &ssh.ServerConfig{
@@ -203,11 +228,11 @@ func (s *server) sshConfig() *ssh.ServerConfig {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			role := ""
-			switch text := string(key.Marshal()); {
-			case text == s.owner:
-				role = "owner"
-			case s.guests[text]:
-				role = "guest"
+			switch text := key.Marshal(); {
+			case s.owners[string(text)] != nil:
+				role = ownerRole
+			case s.guests[string(text)]:
+				role = guestRole
 			default:
 				return nil, errors.New("unknown key")
 			}
@@ -217,55 +242,6 @@ func (s *server) sshConfig() *ssh.ServerConfig {
 	}
 	config.AddHostKey(s.hostKey)
 	return config
-}
-
-// addConn adds c to the connections. It reports false if the box is about to end, or if c's key was
-// the owner's during the login and no longer is.
-func (s *server) addConn(c *conn, key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopping || c.owner && key != s.owner {
-		return false
-	}
-	s.conns[c] = struct{}{}
-	close(s.connAdded)
-	s.connAdded = make(chan struct{})
-	if c.owner && s.lingerTimer != nil {
-		s.lingerTimer.Stop()
-	}
-	return true
-}
-
-// closeOtherOwners closes all of the owner's connections but c. The owner has one at a time; an
-// older one was cut, which boxd may not have noticed.
-func (s *server) closeOtherOwners(c *conn) {
-	s.mu.Lock()
-	var others []*conn
-	for other := range s.conns {
-		if other.owner && other != c {
-			others = append(others, other)
-		}
-	}
-	s.mu.Unlock()
-	for _, other := range others {
-		other.Close()
-	}
-}
-
-// removeConn removes c from the connections. If it was the owner's last one, the box ends after the
-// time that it lingers, unless it is kept.
-func (s *server) removeConn(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	for c := range s.conns {
-		if c.owner {
-			return
-		}
-	}
-	if c.owner && s.lingerTimer != nil {
-		s.lingerTimer.Reset(s.linger)
-	}
 }
 
 // fromOutside reports whether the process at the other end came into the container from outside, as

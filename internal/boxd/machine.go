@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -161,20 +161,6 @@ func (s *server) killAll() {
 		}
 	}
 	for word := range marks {
-		killMarked(word + ".")
-	}
-}
-
-// killMarked kills the processes that have word in their environment, and their descendants, and
-// waits until they have ended.
-func killMarked(word string) {
-	var alive []proc.Process
-	for end := time.Now().Add(killLimit); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		alive = slices.DeleteFunc(procfs.MarkedTree(word, alive), func(p proc.Process) bool {
-			return p.PID == os.Getpid() || unix.Kill(p.PID, unix.SIGKILL) != nil
-		})
-		if len(alive) == 0 {
-			return
-		}
+		procfs.EndMarked(context.Background(), word+".", 0) // an error leaves nothing else to do
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The file of marks lies in the user's home, which may be on a network. While that stalls, only
-// programs that are to be started with a new mark wait.
+// The file of marks is in the user's home, which may be on a network. While that stalls, only
+// programs with a new mark wait for their start.
 func TestStalledMarks(t *testing.T) {
 	s := silentServer(t)
 	s.dir = t.TempDir()
@@ -24,7 +24,7 @@ func TestStalledMarks(t *testing.T) {
 	start := func(id, mark string) <-chan error {
 		result := make(chan error, 1)
 		go func() {
-			_, err := s.program(&wire.Open{ID: id, Start: &wire.Start{
+			_, err := s.program(nil, &wire.Open{ID: id, Start: &wire.Start{
 				Args: [][]byte{[]byte("/nowhere")},
 				Env:  [][]byte{[]byte("SANDSHELL_SESSION=" + mark)}}})
 			result <- err
@@ -46,9 +46,9 @@ func TestStalledMarks(t *testing.T) {
 	others := make(chan struct{})
 	go func() {
 		defer close(others)
-		s.list()
-		s.forgetProgram("other")
-		_, err := s.setOwner("key", false)
+		s.list(nil, false)
+		s.forgetProgram(nil, "other")
+		err := s.addOwner("key", wire.Claim{})
 		require.NoError(t, err)
 	}()
 	select {

@@ -53,12 +53,12 @@ type command struct {
 }
 
 var commands = []command{
-	{"serve", "[-linger DURATION] [-keep] [-dir DIR] ID [COMMAND ARGUMENT...]",
+	{"serve", "[-linger DURATION] [-keep] [-outward] [-dir DIR] ID [COMMAND ARGUMENT...]",
 		"run the box ID, and COMMAND in it", runServe},
 	{"join", "ID | DIR/box-ID", "hand the standard streams to a box", oneArgument(join)},
 	{"install", "DIRECTORY SHA256...", "copy boxd there, if its hash is one of these", runInstall},
 	{"check", "SHA256", "fail unless boxd's hash is that", oneArgument(check)},
-	{"start", "[-linger DURATION] [-keep] [-owner HOST:PID] SHA256 DIR",
+	{"start", "[-linger DURATION] [-keep] [-owner HOST:PID] [-claim CLAIM] SHA256 DIR",
 		"start a box that outlives the login, and join it", runStart},
 	{"list", "DIR", "print the boxes in DIR", oneArgument(list)},
 	{"reap", "DIR", "remove what killed boxes have left", oneArgument(reap)},
@@ -130,6 +130,8 @@ func boxFlags(name string, o *options) *flag.FlagSet {
 func runServe(args []string) error {
 	var o options
 	flags := boxFlags("serve", &o)
+	flags.BoolVar(&o.outward, "outward", false, "bring the programs' connections to the outside "+
+		"to the owner who listens for them")
 	flags.StringVar(&o.dir, "dir", "", "the box's directory on a machine; the socket and the "+
 		"lock are descriptors 3 and 4")
 	flags.Parse(args)
@@ -144,6 +146,7 @@ func runStart(args []string) error {
 	var s startRequest
 	flags := boxFlags("start", &s.options)
 	flags.StringVar(&s.owner, "owner", "", "who starts the box")
+	flags.StringVar(&s.claim, "claim", "", "the claim of who joins it, who then speaks plainly")
 	flags.Parse(args)
 	if flags.NArg() != 2 {
 		return errUsage

@@ -24,11 +24,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// actAs makes the test's binary act as boxd, so that boxd is tested under the race detector and
-// counted for coverage when the test is.
+// actAs is the environment variable that makes the test's binary act as boxd. So boxd is tested
+// with the race detector, and counted for coverage, if the test is.
 const actAs = "SANDSHELL_TEST_ACT_AS_BOXD"
 
-// dontLinger makes a program that has the race detector end at once, not after a second.
+// dontLinger makes a program with the race detector end at once, and not after a second.
 const dontLinger = "GORACE=atexit_sleep_ms=0"
 
 // Variables by which a test sets boxd up.
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// boxd has started itself
+	// boxd has started itself.
 	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) {
 		os.Exit(run(os.Args[1:]))
 	}
@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// becomeBoxd makes a process in new namespaces what a container's init is, and runs boxd in it.
+// becomeBoxd turns a process in new namespaces into a container's init, and runs boxd in it.
 func becomeBoxd() error {
 	if os.Args[1] != "serve" {
 		return nil
@@ -77,7 +77,7 @@ func becomeBoxd() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	if root := os.Getenv(rootIn); root != "" { // stands for an image with nothing in it
+	if root := os.Getenv(rootIn); root != "" { // an empty image
 		for _, dir := range []string{"proc", "dev", "tmp"} {
 			if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 				return err
@@ -105,7 +105,7 @@ func becomeBoxd() error {
 	os.Unsetenv(loginLimitIn)
 	os.Unsetenv(rootIn)
 	os.Unsetenv(beforePidfdsIn)
-	// Before boxd listens: a test that has reached boxd asks here at once.
+	// Listen before boxd does: a test that has reached boxd connects here at once.
 	l, err := net.Listen("unix", goroutinesSocket(os.Args[len(os.Args)-1]))
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func becomeBoxd() error {
 
 func goroutinesSocket(id string) string { return "@sandshell-test-" + id }
 
-// tellGoroutines tells each connection which goroutines there are.
+// tellGoroutines writes a dump of all goroutines to each connection.
 func tellGoroutines(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -143,7 +143,7 @@ func newKey(t testing.TB) ssh.Signer {
 	return signer
 }
 
-// newKeyFile makes a key, and returns it with its text as ssh wants it in a file.
+// newKeyFile makes a key. It returns the key, and the text of a file with the key for ssh.
 func newKeyFile(t testing.TB) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -161,7 +161,7 @@ func newKeyFile(t testing.TB) (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-// A safeBuffer may be written to and read by several goroutines at once.
+// A safeBuffer is a buffer for concurrent use.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

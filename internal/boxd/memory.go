@@ -58,6 +58,13 @@ func (k *killCounts) note(offset, kills int64) {
 	}
 }
 
+// last returns the latest count.
+func (k *killCounts) last() killCount {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.counts[len(k.counts)-1]
+}
+
 // at returns the count when the command at that offset came.
 func (k *killCounts) at(offset int64) int64 {
 	k.mu.Lock()
@@ -99,11 +106,11 @@ func (s *server) oomKillsSince(ask wire.OOM) (int64, error) {
 	return s.oomKillCount() - p.killCounts.at(ask.Since), nil
 }
 
-// When memory runs out, the kernel is to kill a program, and not boxd. The oom_score_adj of
-// programs is that much greater than boxd's, up to the kernel's OOM_SCORE_ADJ_MAX.
+// When memory runs out, the kernel should kill a program, and not boxd. So the oom_score_adj of
+// programs is greater than boxd's.
 const (
-	programsAbove = 500
-	oomScoreMax   = 1000
+	programsAbove = 500  // how much greater it is
+	oomScoreMax   = 1000 // the kernel's OOM_SCORE_ADJ_MAX
 )
 
 func oomScoreOf(pid string) string { return "/proc/" + pid + "/oom_score_adj" }
@@ -132,8 +139,8 @@ func openOOMScore() (*oomScore, error) {
 		itoa(min(score+programsAbove, oomScoreMax)))}, nil
 }
 
-// whileStarting gives boxd the programs' score while f starts a program. The program inherits the
-// score, and so do the processes that it starts in its first moment.
+// whileStarting gives boxd the programs' score while f starts a program. The program inherits it,
+// and so do the processes that the program starts in its first moment.
 func (o *oomScore) whileStarting(f func() (pid int, err error)) (pid int, err error) {
 	if o == nil {
 		return f()
@@ -143,12 +150,12 @@ func (o *oomScore) whileStarting(f func() (pid int, err error)) (pid int, err er
 	return f()
 }
 
-// raiseOOMScore has the kernel kill this process before boxd and after the programs. That is not
-// possible where a process begins with the highest score (in a pod without requests).
+// raiseOOMScore makes the kernel kill this process before boxd, but after the programs. That is not
+// possible if a process begins with the highest score, as in a pod without requests.
 //
-// The kernel may look for a second victim before it has got back the memory of the first (exit_mmap
-// of mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy
-// machine). By then there may be no program left. A cut connection can be made again; boxd cannot.
+// The kernel may look for a second victim before it has all memory of the first (exit_mmap of
+// mm/mmap.c sets MMF_OOM_SKIP before it frees the last of it; seen in 1 of 1,000 kills on a busy
+// machine). No program may be left then. A cut connection can be made again, but boxd cannot.
 func raiseOOMScore() {
 	file, err := os.OpenFile(oomScoreOf("self"), os.O_RDWR, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Whatever boxd begins with (Kubernetes gives the processes of a pod up to 1000), the kernel takes
-// the programs before it when memory runs out.
+// If memory runs out, the kernel kills programs before boxd, whatever score boxd is started with.
+// (Kubernetes gives the processes of a pod up to 1000.)
 func TestExpendable(t *testing.T) {
 	if base, err := os.ReadFile(oomScoreOf("self")); string(base) != "0\n" {
 		t.Skipf("this process begins with an oom_score_adj of %q, and may perhaps not lower it: %v",
@@ -21,7 +21,7 @@ func TestExpendable(t *testing.T) {
 		t.Run(strconv.Itoa(own), func(t *testing.T) {
 			b := startBox(t, fmt.Sprintf("%s=%d", oomScoreIn, own))
 			owner := b.owner()
-			for range 30 { // what a program starts in its first moment has it too
+			for range 30 { // processes that a program starts in its first moment have it too
 				out, _, err := runs(t, owner, "cat /proc/self/oom_score_adj")
 				if err != nil {
 					t.Fatal(err)

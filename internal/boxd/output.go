@@ -4,6 +4,8 @@ package main
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -26,29 +28,30 @@ type output struct {
 	limit   int64     // bytes that the spool keeps: the byte at offset i is at (i-base) % limit
 	base    int64
 	begin   int64 // the offset of the oldest byte kept
-	end     int64 // the offset behind the newest
-	writing bool  // the writer is writing bytes at end to the spool
+	end     int64 // the offset after the newest byte
 	acked   int64 // the client has everything before this offset
-	closed  bool  // nothing is written any more
+	closed  bool  // nothing more is written
 
-	followed bool // a client reads: a spool waits for it, and drops nothing that it has not read
+	// A client reads: a spool waits for it, and drops nothing that it has not read.
+	followed bool
+	readers  map[*attachment]int64 // what each client of a spool has
 }
 
 const (
 	ringFirst = 4 << 10
 	ringMax   = 512 << 10
-	// terminalHistory is how much past output a client can read that takes over a session: as much
-	// as a screen is rendered from.
+	// terminalHistory is how much past output a client can read that takes over a session. A screen
+	// is rendered from as much.
 	terminalHistory = 256 << 10
 )
 
 func newOutput(history int) *output {
-	o := &output{history: history}
+	o := &output{history: history, readers: map[*attachment]int64{}}
 	o.change = sync.NewCond(&o.mu)
 	return o
 }
 
-// fill writes all that r gives, until its end, and closes the output.
+// fill writes everything read from r, up to its end, and closes the output.
 func (o *output) fill(r io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -92,26 +95,34 @@ func (o *output) write(p []byte) bool {
 }
 
 // follow begins a client's reading at offset, or at the nearest byte that is kept; -1 asks for the
-// oldest. From then on a spool waits for this client.
-func (o *output) follow(offset int64) (from int64) {
+// oldest. From then on a spool waits for this client. A spool may have several clients.
+func (o *output) follow(who *attachment, offset int64) (from int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	from = min(max(offset, o.begin), o.end)
-	if o.spool != nil {
-		o.followed, o.acked = true, max(o.acked, from)
-		if offset < 0 {
-			o.acked = from
-		}
+	if o.spool == nil {
+		o.acked = min(o.acked, from) // another client may have read further
+		return from
 	}
+	o.readers[who] = from
+	o.slowestLocked()
 	return from
 }
 
-// unfollow says that no client reads.
-func (o *output) unfollow() {
+// unfollow says that a client no longer reads.
+func (o *output) unfollow(who *attachment) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.followed = false
+	delete(o.readers, who)
+	o.slowestLocked()
 	o.change.Broadcast()
+}
+
+// slowestLocked sets up to where all clients that read a spool have it.
+func (o *output) slowestLocked() {
+	if o.followed = len(o.readers) > 0; o.followed {
+		o.acked = slices.Min(slices.Collect(maps.Values(o.readers)))
+	}
 }
 
 // makeRoomLocked makes room in the ring for up to n bytes, and returns for how many there is room.
@@ -121,7 +132,7 @@ func (o *output) makeRoomLocked(n int) int {
 	if used := int(o.end - o.begin); len(o.ring)-used < wanted && len(o.ring) < ringMax {
 		o.growLocked(used + wanted)
 	}
-	if missing := wanted - (len(o.ring) - int(o.end-o.begin)); missing > 0 { // history gives way
+	if missing := wanted - (len(o.ring) - int(o.end-o.begin)); missing > 0 { // drop some history
 		o.begin = max(o.begin, min(o.begin+int64(missing), o.acked))
 	}
 	return len(o.ring) - int(o.end-o.begin)
@@ -141,8 +152,8 @@ func (o *output) growLocked(size int) {
 	o.ring = ring
 }
 
-// read copies what there is from offset on; if there is nothing yet, it waits. It returns io.EOF at
-// the output's end. To end a read, close over and call wake: it then returns 0 and no error.
+// read copies output from offset on. If there is none yet, it waits. At the output's end it returns
+// io.EOF. To end a blocked read, close over and call wake: read then returns 0 and no error.
 func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -174,8 +185,8 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 	}
 }
 
-// wake has all blocked readers look again whether they are to end, and a blocked writer whether
-// there is room.
+// wake makes all blocked readers check whether they should end, and a blocked writer whether there
+// is room.
 func (o *output) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -183,9 +194,17 @@ func (o *output) wake() {
 }
 
 // ack says that the client has everything before offset.
-func (o *output) ack(offset int64) {
+func (o *output) ack(who *attachment, offset int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.spool != nil {
+		if before, reads := o.readers[who]; reads && offset > before && offset <= o.end {
+			o.readers[who] = offset
+			o.slowestLocked()
+			o.change.Broadcast()
+		}
+		return
+	}
 	if offset > o.acked && offset <= o.end {
 		o.acked = offset
 		o.change.Broadcast()
@@ -197,13 +216,6 @@ func (o *output) total() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.end
-}
-
-// progress is total, and reports whether the writer is writing more to the disk.
-func (o *output) progress() (total int64, writing bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.end, o.writing
 }
 
 // close ends the output: nothing more is written, and a blocked writer returns.

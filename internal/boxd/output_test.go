@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spool keeps the last bytes. It waits for a client that reads, and for nobody else.
+// A spool keeps the last bytes. It waits only for a client that reads.
 func TestSpoolKeepsTheLast(t *testing.T) {
 	o, err := newSpool(1)
 	require.NoError(t, err)
@@ -23,26 +23,26 @@ func TestSpoolKeepsTheLast(t *testing.T) {
 	for i := range all {
 		all[i] = byte(i / 1000)
 	}
-	require.True(t, o.write(all)) // nobody reads
+	require.True(t, o.write(all)) // no client reads
 	first := int64(len(all) - spoolMin)
-	require.Equal(t, first, o.follow(0))
+	require.Equal(t, first, o.follow(nil, 0))
 	require.Equal(t, all[first:], spooled(t, o, first))
 
 	done := make(chan bool)
 	go func() { done <- o.write([]byte("more")) }()
 	stacks := make([]byte, 1<<20)
-	require.Eventually(t, func() bool { // it waits
+	require.Eventually(t, func() bool { // the write waits
 		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("writeSpool"))
 	}, 10*time.Second, time.Millisecond)
-	o.ack(first + 4)
+	o.ack(nil, first+4)
 	require.True(t, <-done)
 	require.Equal(t, "more", string(spooled(t, o, int64(len(all)))))
-	o.unfollow()
+	o.unfollow(nil)
 	require.True(t, o.write(all))
-	require.Equal(t, all[first:], spooled(t, o, o.follow(-1)))
+	require.Equal(t, all[first:], spooled(t, o, o.follow(nil, -1)))
 }
 
-// On a full disk a spool goes on in the room that it has, or in memory, and loses nothing that a
+// On a full disk a spool continues in the room that it has, or in memory. It loses nothing that a
 // client has not read.
 func TestSpoolOnFullDisk(t *testing.T) {
 	for _, room := range []int{0, 100_000, 2 * spoolMin} {
@@ -50,12 +50,12 @@ func TestSpoolOnFullDisk(t *testing.T) {
 		require.NoError(t, err)
 		o := newOutput(0)
 		o.spool, o.limit = os.NewFile(uintptr(fd), "spool"), 10*spoolMin
-		o.follow(0)
+		o.follow(nil, 0)
 		before, behind := bytes.Repeat([]byte("b"), room), bytes.Repeat([]byte("h"), 50_000)
 		require.True(t, o.write(before))
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
 		require.NoError(t, err)
-		o.ack(int64(room / 2))
+		o.ack(nil, int64(room/2))
 		require.True(t, o.write(behind))
 		require.Equal(t, string(before[room/2:])+string(behind),
 			string(spooled(t, o, int64(room/2))))
@@ -66,8 +66,8 @@ func TestSpoolOnFullDisk(t *testing.T) {
 // A slowDisk is a spool's file whose reads or writes wait.
 type slowDisk struct {
 	spoolFile
-	reads, writes chan struct{} // a read or a write takes one; nil: it does not wait
-	begun         chan struct{} // has one for each that waits
+	reads, writes chan struct{} // a read or a write receives a value; nil: it does not wait
+	begun         chan struct{} // has a value for each read or write that waits
 }
 
 func (d *slowDisk) WriteAt(p []byte, at int64) (int, error) {
@@ -87,7 +87,7 @@ func (d *slowDisk) wait(turn chan struct{}) {
 	}
 }
 
-// While the disk is slow, nobody waits for it but the write or the read itself.
+// While the disk is slow, only the write or the read itself waits for it.
 func TestSpoolOnSlowDisk(t *testing.T) {
 	o, err := newSpool(1)
 	require.NoError(t, err)
@@ -99,21 +99,17 @@ func TestSpoolOnSlowDisk(t *testing.T) {
 	done := make(chan bool)
 	go func() { done <- o.write([]byte(" behind")) }()
 	<-disk.begun
-	require.Equal(t, int64(0), o.follow(-1))
-	o.ack(6)
-	total, writing := o.progress()
-	require.Equal(t, int64(6), total)
-	require.True(t, writing)
+	require.Equal(t, int64(0), o.follow(nil, -1))
+	o.ack(nil, 6)
+	require.Equal(t, int64(6), o.total())
 	require.Equal(t, "before", string(spooled(t, o, 0)))
 	disk.writes <- struct{}{}
 	require.True(t, <-done)
-	total, writing = o.progress()
-	require.Equal(t, int64(13), total)
-	require.False(t, writing)
+	require.Equal(t, int64(13), o.total())
 
-	// A slow read holds up no write. If the writer overwrites meanwhile what is read, the read
+	// A slow read does not delay a write. If the write overwrites what is being read, the read
 	// fails.
-	o.unfollow()
+	o.unfollow(nil)
 	disk.reads, disk.writes = make(chan struct{}), nil
 	for _, much := range []bool{false, true} {
 		text, failed := make(chan string), make(chan error, 1)
@@ -139,7 +135,7 @@ func TestSpoolOnSlowDisk(t *testing.T) {
 	}
 }
 
-// A client that reads while a spool is written to gets every byte, also when the spool moves to
+// A client that reads while a spool is written to gets every byte, even if the spool moves to
 // memory.
 func TestSpoolReadWhileWritten(t *testing.T) {
 	for _, room := range []int64{1 << 40, 100_000} {
@@ -155,7 +151,7 @@ func TestSpoolReadWhileWritten(t *testing.T) {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_GROW)
 			require.NoError(t, err)
 		}
-		offset := o.follow(0)
+		offset := o.follow(nil, 0)
 		go o.fill(bytes.NewReader(fill))
 		var all []byte
 		buf := make([]byte, 50_000)
@@ -166,14 +162,14 @@ func TestSpoolReadWhileWritten(t *testing.T) {
 			}
 			require.NoError(t, err)
 			all, offset = append(all, buf[:n]...), offset+int64(n)
-			o.ack(offset)
+			o.ack(nil, offset)
 		}
 		require.True(t, bytes.Equal(fill, all))
 		o.free()
 	}
 }
 
-// spooled returns what there is from offset on.
+// spooled returns what the spool has from offset on.
 func spooled(t *testing.T, o *output, offset int64) (all []byte) {
 	buf := make([]byte, 64<<10)
 	for offset < o.total() {

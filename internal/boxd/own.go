@@ -29,7 +29,7 @@ func openSockets() (ours, theirs [3]*os.File, err error) {
 			closeAll(theirs)
 			return ours, theirs, os.NewSyscallError("socketpair", err)
 		}
-		unused := unix.SHUT_WR // if it could be written to, it would keep what nobody reads
+		unused := unix.SHUT_WR // of the direction that is not used; nobody would read from it
 		if i == 0 {
 			unused = unix.SHUT_RD
 		}

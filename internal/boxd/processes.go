@@ -15,7 +15,7 @@ import (
 
 // answerQuestion answers a question about processes. known is false if the request is not such a
 // question.
-func (s *server) answerQuestion(request string,
+func (s *server) answerQuestion(o *owner, request string,
 	payload []byte) (answer any, known bool, err error) {
 	var pids []int
 	var terminal int
@@ -45,29 +45,33 @@ func (s *server) answerQuestion(request string,
 			answer, err = procfs.Signal(signal.PIDs, signal.Signals...)
 		}
 	default:
-		return s.answerProgramQuestion(request, payload)
+		return s.answerProgramQuestion(o, request, payload)
 	}
 	return answer, true, err
 }
 
 // answerProgramQuestion answers a question about one program or process.
-func (s *server) answerProgramQuestion(request string,
+func (s *server) answerProgramQuestion(o *owner, request string,
 	payload []byte) (answer any, known bool, err error) {
 	var id string
 	switch request {
 	case wire.SettleRequest:
 		var settle wire.Settle
 		if err = json.Unmarshal(payload, &settle); err == nil {
-			answer, err = s.settle(settle)
+			answer, err = s.settle(o, settle)
 		}
 	case wire.DiscardRequest:
 		var discard wire.Discard
 		if err = json.Unmarshal(payload, &discard); err == nil {
-			answer, err = s.discard(discard)
+			answer, err = s.discard(o, discard)
 		}
 	case wire.LookRequest:
 		if err = json.Unmarshal(payload, &id); err == nil {
 			answer, err = s.look(id)
+		}
+	case wire.ShellRequest:
+		if err = json.Unmarshal(payload, &id); err == nil {
+			answer, err = s.shell(id)
 		}
 	case wire.InterruptRequest:
 		if err = json.Unmarshal(payload, &id); err == nil {
@@ -95,21 +99,15 @@ const settleLimit = 20 * time.Millisecond
 
 // settle waits until a program has received its input, and all output has been read from its
 // terminal.
-func (s *server) settle(ask wire.Settle) (settled wire.Settled, err error) {
+func (s *server) settle(o *owner, ask wire.Settle) (settled wire.Settled, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {
 		return settled, err
 	}
-	received := tty.Within(settleLimit, func() bool { return p.in.written(ask.Input) })
-	// Output that was read from the terminal is counted a moment later. So the total must be the
-	// same twice.
-	read := tty.Within(settleLimit, func() bool {
-		before := settled.Output
-		var writing bool
-		settled.Output, writing = p.out.progress()
-		return !writing && !tty.Readable(p.master) && settled.Output == before
-	})
-	settled.Busy = !received || !read
+	from := p.sourceOf(o).in
+	received := tty.Within(settleLimit, func() bool { return p.in.written(from, ask.Input) })
+	read := tty.Within(settleLimit, func() bool { return p.master.reading.Done(p.master) })
+	settled.Busy, settled.Output = !received || !read, p.out.total()
 	return settled, nil
 }
 
@@ -134,6 +132,15 @@ func (s *server) look(id string) (proc.Look, error) {
 		return proc.Look{Gone: true}, nil
 	}
 	return procfs.Look(p.child.pid), nil
+}
+
+// shell describes the shell that a program is.
+func (s *server) shell(id string) (proc.Shell, error) {
+	p, err := s.onTerminal(id)
+	if err != nil || p.hasEnded() {
+		return proc.Shell{}, err
+	}
+	return procfs.Shell(p.child.pid), nil
 }
 
 func (s *server) interrupt(id string) (sent bool, err error) {
@@ -168,7 +175,7 @@ func environmentOf(pid int) (e wire.Environment) {
 // terminal cannot be opened and something is being typed on it.
 const discardLimit = time.Second
 
-// discarded says how many bytes the Discards with a key have dropped.
+// A discarded counts the bytes that the Discards with a key have dropped.
 type discarded struct {
 	key   string
 	bytes int
@@ -177,15 +184,16 @@ type discarded struct {
 // discard drops the input of a program's terminal that no program has read: what is on its way from
 // the client, what is queued, what is being typed and what the terminal holds. It returns the
 // number of bytes.
-func (s *server) discard(ask wire.Discard) (dropped int, err error) {
+func (s *server) discard(o *owner, ask wire.Discard) (dropped int, err error) {
 	p, err := s.onTerminal(ask.ID)
 	if err != nil {
 		return 0, err
 	}
-	p.in.drop(ask.Input)
+	from := p.sourceOf(o).in
+	p.in.drop(from, ask.Input)
 	tty.Within(discardLimit, func() bool {
-		// before the flush, so that the flush includes what was typed
-		past := p.in.processed(ask.Input)
+		// Ask before the flush, so that the flush includes what was typed.
+		past := p.in.processed(from, ask.Input)
 		dropped += p.keyboard.Discard(discardLimit, func() int { return procfs.Discard(p.tty) })
 		return past
 	})

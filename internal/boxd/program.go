@@ -6,23 +6,26 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/broadcast"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/programs"
 	"github.com/sandshell/sandshell/internal/tty"
 	"golang.org/x/crypto/ssh"
 )
 
-// A program is one that the owner has started. If the owner's connection is cut, it goes on and
-// waits for the next one.
+// A program is one that an owner has started. If the owner's connection is cut, it goes on and
+// waits for the next one. A program with a note is the box's: other owners may use it.
 type program struct {
 	s      *server
 	id     string
+	name   string // Start.Name
 	child  *child
-	master *direct // of its terminal, nil if it has none
+	master *direct // of its terminal; nil if it has none
 	in     *input
 	out    *output
 	err    *output // nil with a terminal
@@ -33,14 +36,24 @@ type program struct {
 	pipe     *direct            // of the commands
 
 	killCounts killCounts
+	report     atomic.Pointer[wire.Report] // the latest; nil: none
+	allRead    atomic.Int64                // so many bytes of input were read, and all that came
+	shell      atomic.Pointer[proc.Shell]  // when it had printed its first marker; nil: not yet
 
 	mu         sync.Mutex
 	discarded  discarded
 	note       string
 	rows, cols int
-	attached   *attachment
+	owner      *owner // who has started it, or uses it; nil: no owner
+	clean      bool   // the last owner has yielded it, and was idle
+	spooled    bool   // owners may follow it beside each other; constant
+	attached   map[*owner]*attachment
+	sources    map[*owner]sources
+	asked      uint64                   // the number of the last wire.WantedRequest
+	wanted     map[uint64]chan struct{} // closed when the owner refuses
+	turn       broadcast.Signal         // sent when owner or attached has changed
 	released   bool
-	forgotten  bool // its log is not kept either
+	forgotten  bool // its log is not kept, even if it is a job's
 }
 
 // serveProgram serves a ProgramChannel.
@@ -50,10 +63,19 @@ func (c *conn) serveProgram(newChannel ssh.NewChannel) {
 		return
 	}
 	defer ch.Close()
-	open, err := wire.ReadOpen(ch)
+	open, early, err := (*wire.Open)(nil), len(newChannel.ExtraData()) > 0, error(nil)
+	if early {
+		open, err = wire.ParseOpen(newChannel.ExtraData())
+	} else {
+		open, err = wire.ReadOpen(ch)
+	}
 	var p *program
+	var clean bool
 	if err == nil {
-		p, err = c.s.program(open)
+		p, err = c.s.program(c.owner, open)
+		if err == nil && !p.spooled {
+			clean, err = p.takeTurn(c.owner, open.Take)
+		}
 	} else if unfinished(err) {
 		// The connection was cut, and the client asks again. If the other direction still works,
 		// the client would take an answer for the program's.
@@ -65,18 +87,19 @@ func (c *conn) serveProgram(newChannel ssh.NewChannel) {
 		wire.Send(ch, wire.FailedRequest, wire.Fail(err).Encode())
 		return
 	}
-	p.attach(ch, requests, open.Stdout, open.Stderr)
+	p.attach(c.owner, ch, requests, open, clean, early)
 }
 
-// unfinished reports whether what was read ended before it was whole.
+// unfinished reports whether a read ended too early.
 func unfinished(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// program returns the program with that id. If there is none and the client says how, it starts it.
-func (s *server) program(open *wire.Open) (*program, error) {
+// program returns the program with that id. If there is none and the request describes one, program
+// starts it.
+func (s *server) program(o *owner, open *wire.Open) (*program, error) {
 	if open.Start != nil {
-		s.noteMark(texts(open.Start.Env)) // before starting is locked: it may take long
+		s.noteMark(texts(open.Start.Env)) // it may take long, so before starting is locked
 	}
 	// A client whose connection was cut may ask again before its first request has been handled.
 	s.starting.Lock()
@@ -90,12 +113,22 @@ func (s *server) program(open *wire.Open) (*program, error) {
 	if open.Start == nil {
 		return nil, os.ErrNotExist
 	}
+	if err := s.checkName(open.Start); err != nil {
+		return nil, err
+	}
 	p, err := s.startProgram(open.ID, open.Start)
 	if err != nil {
 		return nil, err
 	}
+	p.owner, p.name = o, open.Start.Name
+	if p.commands != nil && len(open.Start.First) > 0 {
+		p.commands.enqueue(p.sourceOf(o).commands, open.Start.First, new(attachment))
+	}
 	s.mu.Lock()
 	s.programs[open.ID] = p
+	if kind, n := numbered(p.name); n > 0 {
+		s.numbers[kind] = max(s.numbers[kind], n)
+	}
 	s.mu.Unlock()
 	return p, nil
 }
@@ -118,7 +151,9 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols}
+	p := &program{s: s, id: id, in: newInput(), rows: start.Rows, cols: start.Cols,
+		spooled: start.Spool > 0, attached: map[*owner]*attachment{},
+		sources: map[*owner]sources{}, wanted: map[uint64]chan struct{}{}}
 	p.killCounts.note(0, s.oomKillCount())
 	if start.Spool > 0 {
 		if p.out, err = newSpool(start.Spool); err != nil {
@@ -183,10 +218,9 @@ func (p *program) onTerminal(what *prepared, commands bool) error {
 	go p.in.drain(p.keyboard)
 	if commands {
 		child := p.child
-		go p.out.fill(&programs.Guard{Terminal: master, PID: child.pid, Kill: func() {
-			p.s.children.signal(child, syscall.SIGKILL)
-		}})
 		p.commands, p.pipe = newInput(), pipe
+		go p.out.fill(&reportedOutput{p: p, Reader: &programs.Guard{Terminal: master,
+			PID: child.pid, Kill: func() { p.s.children.signal(child, syscall.SIGKILL) }}})
 		go p.commands.drain(pipe)
 	} else {
 		go p.out.fill(master)
@@ -236,14 +270,18 @@ func (p *program) onPipes(what *prepared, joined bool) error {
 	return nil
 }
 
-func (p *program) request(r *ssh.Request) {
+// request handles a request of a client.
+func (p *program) request(a *attachment, r *ssh.Request) {
+	if a != nil && !p.mayUse(a.owner) { // it is late
+		return
+	}
 	switch r.Type {
 	case wire.AckRequest:
 		var ack wire.Ack
 		if ssh.Unmarshal(r.Payload, &ack) == nil {
-			p.out.ack(int64(ack.Stdout))
+			p.out.ack(a, int64(ack.Stdout))
 			if p.err != nil {
-				p.err.ack(int64(ack.Stderr))
+				p.err.ack(a, int64(ack.Stderr))
 			}
 		}
 	case wire.InputEndRequest:
@@ -268,100 +306,17 @@ func (p *program) request(r *ssh.Request) {
 		p.mu.Lock()
 		p.note = string(r.Payload)
 		p.mu.Unlock()
+	case wire.YieldRequest:
+		var y wire.Yield
+		if ssh.Unmarshal(r.Payload, &y) == nil {
+			p.yield(a, y)
+		}
+	case wire.BusyRequest:
+		var w wire.Wanted
+		if ssh.Unmarshal(r.Payload, &w) == nil {
+			p.refuse(w.Number)
+		}
 	case wire.ReleaseRequest:
 		p.release()
 	}
-}
-
-// release is called when the owner no longer wants the program: the terminal hangs up, the pipes
-// are closed, and boxd forgets the program when it ends.
-func (p *program) release() {
-	p.mu.Lock()
-	p.released = true
-	p.mu.Unlock()
-	p.in.stop()
-	p.out.close()
-	if p.commands != nil {
-		p.commands.stop()
-		p.pipe.Close() // a blocked write returns
-	}
-	if p.master != nil {
-		p.master.Close()
-	}
-	if p.err != nil {
-		p.err.close()
-	}
-	p.forgetIfDone()
-}
-
-// forgetIfDone drops the program if it has ended and nobody wants it.
-func (p *program) forgetIfDone() {
-	p.mu.Lock()
-	kept := !p.released || p.keepsLogLocked()
-	p.mu.Unlock()
-	select {
-	case <-p.child.ended:
-	default:
-		return
-	}
-	if kept {
-		return
-	}
-	p.s.mu.Lock()
-	_, there := p.s.programs[p.id]
-	delete(p.s.programs, p.id)
-	p.s.mu.Unlock()
-	if there {
-		p.out.free()
-	}
-}
-
-// keepsLogLocked reports whether the program's output is kept after its release. It is if it is a
-// job's log in a box that outlives its owner: the next owner may read it. p.mu is locked.
-func (p *program) keepsLogLocked() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
-
-// forgetProgram releases a program, and keeps none of its output. The owner asks for it when a
-// job's command has ended. The job's shell may then still be about to end.
-func (s *server) forgetProgram(id string) {
-	s.mu.Lock()
-	p := s.programs[id]
-	s.mu.Unlock()
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	p.forgotten = true
-	p.mu.Unlock()
-	p.release()
-}
-
-// releaseOthers releases all programs but those with these ids.
-func (s *server) releaseOthers(ids []string) {
-	s.mu.Lock()
-	var others []*program
-	for id, p := range s.programs {
-		if !slices.Contains(ids, id) {
-			others = append(others, p)
-		}
-	}
-	s.mu.Unlock()
-	for _, p := range others {
-		p.release()
-	}
-}
-
-// list returns the programs that a new owner can continue.
-func (s *server) list() []wire.Program {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := []wire.Program{}
-	for _, p := range s.programs {
-		p.mu.Lock()
-		if !p.released || p.keepsLogLocked() {
-			list = append(list, wire.Program{ID: p.id, PID: p.child.pid, Rows: p.rows, Cols: p.cols,
-				Commands: p.commands != nil})
-		}
-		p.mu.Unlock()
-	}
-	return list
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +14,14 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
 // list prints a line for each box of this machine, as JSON.
 func list(parent string) error {
 	err := eachBox(parent, func(_ string, box *wire.Machine) error {
-		// If the boot id is another's, the box runs on another machine with the same home.
+		// If the boot id differs, the box runs on another machine with the same home.
 		if box.Boot != "" && (box.Ended || box.Boot == bootID()) {
 			return json.NewEncoder(os.Stdout).Encode(box)
 		}
@@ -50,7 +52,7 @@ func reapAll(parent string) (removed int, err error) {
 		marks, _ := os.ReadFile(filepath.Join(dir, machineMarks))
 		if box.Boot == bootID() {
 			for word := range strings.FieldsSeq(string(marks)) {
-				killMarked(word)
+				procfs.EndMarked(context.Background(), word, 0) // the directory goes anyway
 			}
 		}
 		removed++

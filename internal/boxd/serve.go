@@ -18,7 +18,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/boxd/outward"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/broadcast"
 	"github.com/sandshell/sandshell/internal/procfs"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
@@ -29,6 +31,7 @@ type options struct {
 	command []string // the image's own entrypoint and command; empty if it is not to run
 	linger  time.Duration
 	keep    bool
+	outward bool
 	dir     string // the box's own on a machine; "" in a container
 }
 
@@ -42,22 +45,25 @@ type server struct {
 	threads  threads
 	memory   *procfs.OOMCounter // nil if nothing counts
 	main     *child             // the image's command; nil if it does not run
+	outside  *outward.Outward   // nil unless options.outward is set
 	refusals atomic.Int64       // connections that were refused
 
 	marking  sync.Mutex // held while noteMark writes a mark
 	starting sync.Mutex // held while a program is looked up and started
 
 	mu          sync.Mutex
-	owner       string               // the owner's key, in SSH's wire format; "" until there is one
+	owners      map[string]*owner    // by key, in SSH's wire format
 	guests      map[string]bool      // the guests' keys
 	conns       map[*conn]struct{}   // those that have logged in
 	pending     []net.Conn           // those that have not, the oldest first
 	programs    map[string]*program  // by id
+	arrivals    int                  // how many owners have come
+	numbers     map[string]int       // the greatest number of each kind of name that was used
 	listeners   map[string]*listener // by id
-	connAdded   chan struct{}        // closed, and made anew, when a connection has logged in
+	connAdded   broadcast.Signal     // sent when a connection has logged in
 	lingerTimer *time.Timer          // fires when the owner has been away for too long
 	marks       map[string]bool      // noted by noteMark
-	stopping    bool                 // nobody may log in any more
+	stopping    bool                 // all logins are refused
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
@@ -75,15 +81,20 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	}
 	return &server{
 		options: o, log: log, hostKey: hostKey, children: newChildren(), env: env,
-		guests: map[string]bool{}, conns: map[*conn]struct{}{}, programs: map[string]*program{},
-		listeners: map[string]*listener{}, connAdded: make(chan struct{}), marks: map[string]bool{},
+		owners: map[string]*owner{}, guests: map[string]bool{}, conns: map[*conn]struct{}{},
+		programs: map[string]*program{}, numbers: map[string]int{},
+		listeners: map[string]*listener{}, marks: map[string]bool{},
 	}, nil
 }
 
 // serve runs the box. It returns only if the box cannot start.
 func serve(o options, log *slog.Logger) error {
 	runtime.GOMAXPROCS(1)
-	reserve(reservedThreads)
+	if o.outward {
+		reserve(reservedThreads + outwardThreads)
+	} else {
+		reserve(reservedThreads)
+	}
 	if o.dir == "" {
 		if err := dropCapabilities(); err != nil {
 			return err
@@ -109,6 +120,9 @@ func serve(o options, log *slog.Logger) error {
 		return err
 	}
 	s.children.score = score
+	if err := s.startOutward(); err != nil {
+		return err
+	}
 	listener, err := s.listen()
 	if err != nil {
 		return err
@@ -149,9 +163,9 @@ func serve(o options, log *slog.Logger) error {
 // calls.
 const reservedThreads = 16
 
-// reserve has Go's runtime make that many threads, which it keeps. If the kernel refuses one more
-// thread, the runtime ends the program. Programs of the box may use up the number that the
-// container may have (Config.PIDs).
+// reserve makes Go's runtime create that many threads, which it keeps. If the kernel refuses a new
+// thread later, the runtime ends the program: programs of the box may use up the container's number
+// of threads (Config.PIDs).
 func reserve(threads int) {
 	var made sync.WaitGroup
 	enough := make(chan struct{})
@@ -168,10 +182,10 @@ func reserve(threads int) {
 	close(enough)
 }
 
-// Threads sets how many of boxd's threads run Go code at a time. Mostly it is one. boxd passes
-// small pieces of data from one goroutine to the next. If no second thread has to be woken for
-// that, it takes half the processor time, and a command is a fifth faster. While copies are under
-// way, which have work for two threads, it is two.
+// Threads sets how many of boxd's threads run Go code at a time. Normally it is one: boxd passes
+// small pieces of data from one goroutine to the next. If that wakes no second thread, it takes
+// half the processor time, and a command is a fifth faster. While copies are under way, which have
+// work for two threads, it is two.
 type threads struct {
 	mu   sync.Mutex
 	busy int
@@ -269,8 +283,8 @@ func (s *server) stop() {
 }
 
 // startCommand starts the image's own entrypoint and command on the container's standard outputs.
-// Its input is empty, because claims come on the container's. When the command ends, the box goes
-// on.
+// Its input is empty, because the container's standard input is for claims. When the command ends,
+// the box continues.
 func (s *server) startCommand() error {
 	p, err := s.prepare(request{args: s.command})
 	if err != nil {

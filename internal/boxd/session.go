@@ -225,8 +225,8 @@ func (s *session) start(p *prepared) error {
 }
 
 // copyInput passes the client's input on to the program. If the program no longer reads, copyInput
-// drops the rest and tells the client in OpenSSH's way. Else a client that waits until all of its
-// input is taken would wait for ever.
+// drops the rest and tells the client in OpenSSH's way. Otherwise a client that waits until all of
+// its input has been read would wait for ever.
 func (s *session) copyInput(in *os.File) {
 	_, err := io.Copy(in, s.ch)
 	if in != s.master { // the end of a terminal's input is a character
@@ -293,9 +293,9 @@ func drainTerminal(w io.Writer, master *os.File) {
 
 func (s *session) exit(status uint32) { s.sendEnd("exit-status", &struct{ Status uint32 }{status}) }
 
-// sendEnd says how the program ended, and closes the channel. All output has been sent. The end of
-// the output comes after kind: a client that has sent all of its input closes the channel at that
-// end, and could not be told anything later.
+// sendEnd tells the client how the program ended, and closes the channel. All output has been sent.
+// The end of the output comes after kind, because a client that has sent all of its input closes
+// the channel at that end.
 func (s *session) sendEnd(kind string, how any) {
 	s.ch.SendRequest(kind, false, ssh.Marshal(how))
 	s.ch.CloseWrite()

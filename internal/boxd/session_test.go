@@ -27,7 +27,7 @@ func newSession(t testing.TB, client *ssh.Client) *ssh.Session {
 	return s
 }
 
-// runs runs a command and returns what it wrote.
+// runs runs a command and returns its output.
 func runs(t testing.TB, client *ssh.Client, command string) (stdout, stderr string, err error) {
 	t.Helper()
 	s := newSession(t, client)
@@ -139,7 +139,7 @@ func TestSessionRefuses(t *testing.T) {
 	ch.Close()
 }
 
-// TestSubsystemStreams: no other program of the box can open what a person's sftp comes by.
+// No other program of the box can open the streams of a person's sftp.
 func TestSubsystemStreams(t *testing.T) {
 	client := startBox(t).guest()
 	files, err := sftp.NewClient(client)
@@ -194,7 +194,7 @@ func TestHalfClose(t *testing.T) {
 		t.Errorf("%d bytes of %d, %v", len(out), len(data), err)
 	}
 
-	// The output's end comes before the program's.
+	// The output ends before the program does.
 	s = newSession(t, client)
 	in, _ := s.StdinPipe()
 	stdout, _ := s.StdoutPipe()
@@ -316,7 +316,7 @@ func TestLoginShell(t *testing.T) {
 	if err := s.WindowChange(50, 132); err != nil {
 		t.Fatal(err)
 	}
-	// a request and what is typed do not keep their order
+	// A request and typed text may overtake each other.
 	waitFor(t, "the size changes", func() bool {
 		seen := strings.Count(screen.String(), "\n")
 		fmt.Fprintln(in, "stty size")
@@ -344,7 +344,7 @@ func TestLoginShell(t *testing.T) {
 	b.settled(before)
 }
 
-// TestBareImage has nothing but /proc and /dev in the box.
+// In TestBareImage, the box has only /proc and /dev.
 func TestBareImage(t *testing.T) {
 	root := t.TempDir()
 	b := startBox(t, rootIn+"="+root)
@@ -365,6 +365,6 @@ func TestBareImage(t *testing.T) {
 			t.Errorf("%q, %v", errs.String(), err)
 		}
 	}
-	// sftp works there too, but not here: this binary, unlike boxd, needs libraries. See sshbox's
-	// tests of images.
+	// sftp is not tested here, because this binary needs libraries, unlike boxd. sshbox's tests of
+	// images test it.
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/pkg/sftp"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
@@ -24,23 +23,15 @@ func (s *session) runFiles() {
 	}
 }
 
-// serveOwner is the command "boxd files", with which the owner reaches the box's files. The owner
-// sets permissions after it has made a file, and until then no other user may read it. To learn
-// what ~ is, the owner asks for the server's working directory.
-func serveOwner() error {
-	syscall.Umask(0o077)
-	if home := os.Getenv("HOME"); home != "" {
-		return serveFiles(sftp.WithServerWorkingDirectory(home))
-	}
-	return serveFiles()
-}
-
 // serveFiles speaks SFTP on the standard streams.
-func serveFiles(options ...sftp.ServerOption) error {
+func serveFiles() error { return serveSFTP(os.Stdin, os.Stdout) }
+
+// serveSFTP speaks SFTP.
+func serveSFTP(in io.Reader, out io.WriteCloser, options ...sftp.ServerOption) error {
 	server, err := sftp.NewServer(struct {
 		io.Reader
 		io.WriteCloser
-	}{os.Stdin, os.Stdout}, options...)
+	}{in, out}, options...)
 	if err == nil {
 		err = server.Serve()
 	}

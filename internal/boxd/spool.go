@@ -66,9 +66,8 @@ func (o *output) writeSpoolLocked(p []byte) bool {
 			o.change.Wait()
 			continue
 		}
-		// What is overwritten is given up before, so that no reader takes half of it.
+		// begin moves before the write, so that no reader takes data that is half overwritten.
 		o.begin = max(o.begin, o.end+n-o.limit)
-		o.writing = true
 		o.mu.Unlock()
 		_, err := o.spool.WriteAt(p[:n], at)
 		o.mu.Lock()
@@ -80,7 +79,6 @@ func (o *output) writeSpoolLocked(p []byte) bool {
 		} else if !o.closed {
 			goesOn = o.shrinkSpoolLocked()
 		}
-		o.writing = false
 		if !goesOn && !o.closed {
 			again := time.AfterFunc(100*time.Millisecond, o.wake) // others may free memory
 			o.change.Wait()
@@ -93,7 +91,8 @@ func (o *output) writeSpoolLocked(p []byte) bool {
 // errMoved says that the spool was moved to memory while it was read.
 var errMoved = errors.New("the spool has moved")
 
-// readSpoolLocked reads what is in one piece in the file. It unlocks mu meanwhile.
+// readSpoolLocked reads up to the place where the spool wraps around. It unlocks mu during the
+// read.
 func (o *output) readSpoolLocked(p []byte, offset int64) (int, error) {
 	spool, at := o.spool, (offset-o.base)%o.limit
 	p = p[:min(int64(len(p)), o.limit-at)]
@@ -120,7 +119,7 @@ func (o *output) shrinkSpoolLocked() bool {
 	if o.followed {
 		from = min(from, max(o.acked, o.begin))
 	}
-	o.begin = from // a client that comes meanwhile begins there
+	o.begin = from // a client that comes from here on begins there
 	old, base, limit := o.spool, o.base, o.limit
 	kept := make([]byte, o.end-from)
 	o.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 type startRequest struct {
 	options
 	owner  string // HOST:PID
+	claim  string // a wire.Claim without its newline; "" if the client sends it itself
 	sum    string // this program's SHA-256, in hex
 	parent string // the directory of the program and of all boxes
 }
@@ -42,7 +43,7 @@ func start(s startRequest) error {
 		return nil
 	}
 	fmt.Println(wire.Ready + s.dir)
-	return join(s.dir)
+	return joinWith(s.dir, s.claim)
 }
 
 // check fails unless this program's SHA-256 is want.
@@ -116,7 +117,7 @@ func (s *startRequest) createInfo(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	colon := max(strings.LastIndexByte(s.owner, ':'), 0) // the host's name may contain one too
+	colon := max(strings.LastIndexByte(s.owner, ':'), 0) // the host's name may contain colons
 	host, pid := s.owner[:colon], strings.TrimPrefix(s.owner[colon:], ":")
 	info := wire.Machine{ID: s.id, Created: time.Now(), Linger: s.linger, Keep: s.keep, Host: host,
 		Boot: bootID()}
@@ -136,7 +137,7 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// listenIn listens on the box's socket. It changes to the directory meanwhile, because the
+// listenIn listens on the box's socket. During the call it changes to the directory, because the
 // directory's path may be too long for a socket's name.
 func listenIn(dir string) (*os.File, error) {
 	back, err := os.Open(".")

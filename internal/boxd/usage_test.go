@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The usage and the package's documentation name every command, with its arguments.
+// The usage text and the package's documentation name every command and its arguments.
 func TestUsageHasAllCommands(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestUsageHasAllCommands(t *testing.T) {
 	}
 }
 
-// Arguments that fit no command get the usage.
+// If the arguments fit no command, boxd prints the usage text.
 func TestWrongArguments(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"other"}, {"serve"}, {"join"}, {"join", "a", "b"}, {"install", "dir"}, {"check"},

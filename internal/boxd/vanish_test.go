@@ -12,8 +12,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// TestClientVanishes cuts a client's connection in each of the states in which boxd then has
-// something to end.
+// TestClientVanishes cuts a client's connection in each state in which boxd has something to end.
 func TestClientVanishes(t *testing.T) {
 	b := startBox(t)
 	watcher := b.owner()
@@ -81,7 +80,7 @@ func TestNothingIsLeft(t *testing.T) {
 		s.RequestPty("xterm", 24, 80, nil)
 		s.Run("echo x")
 		s.Close()
-		abandoned := newSession(t, client) // has a terminal, and nothing runs on it
+		abandoned := newSession(t, client) // has a terminal, on which nothing runs
 		abandoned.RequestPty("xterm", 24, 80, nil)
 		abandoned.Close()
 		files, err := sftp.NewClient(client)

@@ -1,8 +1,8 @@
 // Package broadcast wakes all goroutines that wait for a change.
 package broadcast
 
-// A Signal wakes everybody who waits for a change of what a mutex guards. The same mutex guards the
-// Signal. The zero Signal is ready for use.
+// A Signal wakes all goroutines that wait for a change of data. The mutex that guards the data also
+// guards the Signal. The zero Signal is ready for use.
 type Signal struct{ changed chan struct{} }
 
 // Wait returns a channel that the next Send closes.

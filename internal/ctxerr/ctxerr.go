@@ -1,9 +1,8 @@
 // Package ctxerr says why a context has ended.
 //
-// A call that ends because its caller's context has ended returns an error that is ctx.Err(), so
-// that errors.Is works, and that holds the context's cause too. A context may also have been ended
-// by this module: by a limit of ours, or because a box was closed. Then the caller's context goes
-// on, and the error is the reason alone.
+// If a call ends because its caller's context has ended, its error wraps both ctx.Err() and the
+// context's cause. This module also derives contexts of its own, and ends them at a limit or when a
+// box is closed. The caller's context has not ended then, so the error is only the reason.
 package ctxerr
 
 import (
@@ -13,14 +12,14 @@ import (
 	"time"
 )
 
-// Of returns why ctx has ended, and nil while it goes on.
+// Of returns why ctx has ended, or nil if it has not.
 func Of(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		return nil
 	}
 	cause := context.Cause(ctx)
-	if ours, ok := cause.(ours); ok {
+	if ours, ok := cause.(ownCause); ok {
 		return ours.error
 	}
 	if errors.Is(cause, err) {
@@ -29,45 +28,46 @@ func Of(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// Explain returns err, of a call with ctx. If ctx has ended, the error says why, and err after it
-// where err does not say so itself.
+// Explain returns the error of a call with ctx that has returned err. If ctx has ended, the error
+// is that of Of, followed by the text of err. If err already wraps the reason, it is returned as it
+// is.
 func Explain(ctx context.Context, err error) error {
 	why := Of(ctx)
-	if err == nil || why == nil || says(ctx, err) {
+	if err == nil || why == nil || alreadySays(ctx, err) {
 		return err
 	}
 	return fmt.Errorf("%w (%v)", why, err)
 }
 
-func says(ctx context.Context, err error) bool {
+func alreadySays(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
-	if ours, ok := cause.(ours); ok {
+	if ours, ok := cause.(ownCause); ok {
 		return errors.Is(err, ours.error)
 	}
 	return errors.Is(err, ctx.Err()) && errors.Is(err, cause)
 }
 
-// ours is a cause that this module gave to a context of its own.
-type ours struct{ error }
+// An ownCause is the cause of a context that this module has ended.
+type ownCause struct{ error }
 
-func (o ours) Unwrap() error { return o.error }
+func (o ownCause) Unwrap() error { return o.error }
 
-// WithCancel returns a context of ours. Of returns the error that it is cancelled with, without
-// context.Canceled.
+// WithCancel returns a context that this module cancels. Of returns the error that it is cancelled
+// with, without context.Canceled.
 func WithCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, func(why error) {
 		if why != nil {
-			why = ours{why}
+			why = ownCause{why}
 		}
 		cancel(why)
 	}
 }
 
-// WithLimit returns a context that ends after limit. Of returns why then, without
+// WithLimit returns a context that ends after limit. Of then returns the error why, without
 // context.DeadlineExceeded.
 func WithLimit(
 	ctx context.Context, limit time.Duration, why error,
 ) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, ours{why})
+	return context.WithTimeoutCause(ctx, limit, ownCause{why})
 }

@@ -25,8 +25,8 @@ import (
 )
 
 // A built image is named builtRepository:KEY, where KEY is a digest of its Dockerfile and of all
-// that is beside it. What has the same content has the same name, so it is built once; that two
-// programs build it at the same time costs time and changes nothing.
+// files beside it. The same content has the same name, so it is built once. If two programs build
+// it at the same time, the second build changes nothing.
 
 const (
 	builtRepository = "sandshell-built"
@@ -35,12 +35,12 @@ const (
 
 // A Build says what an image is made of.
 type Build struct {
-	Dir        string    // the context: what COPY and ADD see
-	Dockerfile string    // its path in Dir; "": Dockerfile
-	Log        io.Writer // gets what the engine says of the steps; nil: nobody
+	Dir        string    // the files for COPY and ADD
+	Dockerfile string    // its path in Dir; "" stands for "Dockerfile"
+	Log        io.Writer // gets what the engine prints about the steps; may be nil
 }
 
-// A BuildError says which step of a Dockerfile went wrong.
+// A BuildError says which step of a Dockerfile has failed.
 type BuildError struct {
 	Dockerfile string
 	Message    string // the engine's
@@ -50,8 +50,11 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("build %s: %s", e.Dockerfile, printable.Text(strings.TrimSpace(e.Message)))
 }
 
-// BuildImage makes sure that the image is there, and returns its name.
+// BuildImage builds the image if the engine does not have it, and returns its name.
 func (e *Engine) BuildImage(ctx context.Context, b Build) (string, error) {
+	if b.Dir == "" {
+		return "", errors.New("Build.Dir: it is empty: give the directory with the Dockerfile")
+	}
 	if b.Dockerfile == "" {
 		b.Dockerfile = "Dockerfile"
 	}
@@ -90,11 +93,11 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 		r.CloseWithError(context.Canceled) // the engine need not have read all of it
 		<-packed
 	}()
-	// The engine's own builder, not BuildKit: that one tells of its steps in a form that only
-	// BuildKit's client reads.
+	// This is the engine's own builder. BuildKit reports its steps in a form that only its own
+	// client reads.
 	res, err := e.ImageBuild(ctx, r, client.ImageBuildOptions{
 		Tags: []string{name}, Dockerfile: b.Dockerfile, Remove: true, ForceRemove: true,
-		Labels: map[string]string{builtLabel: key, versionLabel: remotebox.Version()},
+		Labels: map[string]string{builtLabel: key, remotebox.VersionLabel: remotebox.Version()},
 	})
 	if err == nil {
 		err = readBuild(res.Body, b.Log, path)
@@ -104,7 +107,7 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("build %s: %w", path, ctxerr.Of(ctx))
-	case errdefs.IsInvalidArgument(err): // what is wrong is in the Dockerfile
+	case errdefs.IsInvalidArgument(err): // the Dockerfile is wrong
 		return &BuildError{path, err.Error()}
 	}
 	var failed *BuildError
@@ -114,8 +117,8 @@ func (e *Engine) build(ctx context.Context, b Build, path, name, key string) err
 	return fmt.Errorf("build %s: %w", path, err)
 }
 
-// writeContext packs the directory. The same content gives the same bytes: without owners and
-// times, in the order of names.
+// writeContext writes the directory as a tar archive. The same content always gives the same bytes:
+// the archive has no owners and times, and is sorted by name.
 func writeContext(w io.Writer, dir string) error {
 	t := tar.NewWriter(w)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -164,10 +167,10 @@ func pack(t *tar.Writer, dir, path string, entry fs.DirEntry) error {
 	return err
 }
 
-// buildMessageMax is how long one message of the engine's may be. It tells of some KiB of output.
+// buildMessageMax bounds one message of the engine, which usually has some KiB of output.
 const buildMessageMax = 1 << 20
 
-// readBuild reads what the engine says of the steps, to the end.
+// readBuild reads the engine's messages about the steps to the end, and copies their text to log.
 func readBuild(body io.ReadCloser, log io.Writer, path string) error {
 	defer body.Close()
 	for lines := bufio.NewReader(body); ; {

@@ -22,30 +22,32 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// A Spec says which container to make. Config and Host are as users want them: Start adds boxd,
-// labels, and what follows from Keep.
+// A Spec says which container to make. Config and Host say what users want; Start adds boxd, labels
+// and what Keep requires.
 type Spec struct {
-	Name     string // "": one of its own
+	Name     string // "": "sandshell-" and a random text
 	Platform *ocispec.Platform
 	Config   container.Config
 	Host     container.HostConfig
 
 	Boxd *bin.Binary
-	// boxd is not shared with other containers: processes in this one may change its mounts
+	// OwnBoxd gives the container a volume of its own for boxd. It is set if processes in the
+	// container may change its mounts.
 	OwnBoxd bool
 	Linger  time.Duration // how long boxd goes on without an owner
 	Keep    bool          // boxd goes on without an owner for ever
-	Command []string      // runs beside boxd, with the container's streams; none: nothing runs
+	Outward bool          // boxd brings connections to the outside to the owner
+	Command []string      // runs beside boxd, with the container's streams; if empty, nothing runs
 
 	Logger *slog.Logger
 }
 
-// A Container is a container of this package, from before its creation until after its removal.
-// Once it has been started, its methods may be called from several goroutines.
+// A Container is a box's container, from before its creation until after its removal. Once it has
+// been started, its methods may be called from several goroutines.
 type Container struct {
 	ID   string // "" until it is known
 	Name string
-	Box  string // the label that tells it from any other
+	Box  string // the value of its label remotebox.BoxLabel, which no other container has
 	Spec
 
 	engine *Engine
@@ -60,11 +62,11 @@ func (e *Engine) newContainer(s Spec) *Container {
 	return c
 }
 
-// create creates the container. Even if create fails, there may be a container: call Remove in any
-// case.
+// create creates the container. Even if create fails, there may be a container, so the caller calls
+// Remove in any case.
 //
-// The end of ctx does not cut the creation short: the engine may finish a cancelled creation after
-// Remove has found nothing to remove.
+// The end of ctx does not cancel the creation, because the engine may finish a cancelled creation
+// after Remove has found nothing to remove.
 func (c *Container) create(ctx context.Context, liveRestore bool) error {
 	if err := ctxerr.Of(ctx); err != nil {
 		return err
@@ -79,7 +81,8 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 		Config: &config, HostConfig: &host, Platform: c.Platform, Name: c.Name,
 	})
 	if err != nil {
-		// If only the answer was lost, there may be a container, or come to be one after Remove.
+		// If only the answer was lost, there may be a container, even one that appears after
+		// Remove.
 		orphans.Add(c.Box)
 		return c.explainCreate(err)
 	}
@@ -91,8 +94,9 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 	return c.checkRuntime(creation)
 }
 
-// checkRuntime fails if the engine did not heed which runtime was asked for, as Podman does not.
-// Who asks for one may trust it to keep a program from the machine's kernel.
+// checkRuntime returns an error if the container has not got the runtime that Config.Runtime asks
+// for. Podman ignores that setting. The caller may rely on the runtime to keep programs from the
+// machine's kernel.
 func (c *Container) checkRuntime(ctx context.Context) error {
 	if c.Host.Runtime == "" {
 		return nil
@@ -102,29 +106,32 @@ func (c *Container) checkRuntime(ctx context.Context) error {
 		return fmt.Errorf("create container: ask for its runtime: %w", err)
 	}
 	if host := inspected.Container.HostConfig; host == nil || host.Runtime != c.Host.Runtime {
-		return fmt.Errorf("create container: the engine does not heed the runtime %q that "+
-			"Config.Runtime asks for; Podman has one for all containers, "+
-			"which its containers.conf names", c.Host.Runtime)
+		return fmt.Errorf("create container: Config.Runtime: the engine ignores the runtime %q: "+
+			"leave it out; Podman has one runtime for all containers, which its "+
+			"containers.conf names", c.Host.Runtime)
 	}
 	return nil
 }
 
-// boxd makes boxd the main process.
+// boxd makes boxd the container's main process.
 //
 // An engine that keeps containers while it restarts (live-restore) nevertheless ends those with
-// AutoRemove (seen with Docker 20.10.24). On such an engine the container has no AutoRemove: after
-// the box has ended by itself, it stays until somebody calls Reap, as New does.
+// AutoRemove (seen with Docker 20.10.24). On such an engine the container has no AutoRemove. After
+// the box has ended by itself, the container stays until somebody calls Reap, as New does.
 //
-// Its standard input is open for clients that claim the box. It outlives each of them: StdinOnce is
-// false.
+// Clients claim the box over its standard input. StdinOnce is false, so that the input stays open
+// after the first client.
 //
-// The image's health check never runs: nothing here asks for its result.
+// The image's health check never runs, because nothing here asks for its result.
 func (c *Container) boxd(config *container.Config, host *container.HostConfig, liveRestore bool) {
 	config.OpenStdin, config.StdinOnce, config.Tty = true, false, false
 	config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	config.Entrypoint = []string{wire.Path, "serve", "-linger", c.Linger.String()}
 	if c.Keep {
 		config.Entrypoint = append(config.Entrypoint, "-keep")
+	}
+	if c.Outward {
+		config.Entrypoint = append(config.Entrypoint, "-outward")
 	}
 	config.Entrypoint = slices.Concat(config.Entrypoint, []string{c.Box}, c.Command)
 	host.AutoRemove = !c.Keep && !liveRestore
@@ -133,44 +140,33 @@ func (c *Container) boxd(config *container.Config, host *container.HostConfig, l
 		boxd = ownMount()
 	}
 	host.Mounts = append(slices.Clone(host.Mounts), boxd)
-	// bounded: boxes live for hours
+	// The log is bounded, because boxes live for hours.
 	host.LogConfig = container.LogConfig{Type: "json-file",
 		Config: map[string]string{"max-size": "1m"}}
 }
 
-// The labels of a container say who owns it, and what another program needs to know after the owner
-// has ended. None of them is secret.
-const (
-	versionLabel = "sandshell"        // this library's version
-	boxLabel     = "sandshell.box"    // tells the box from any other
-	lingerLabel  = "sandshell.linger" // Spec.Linger
-	keepLabel    = "sandshell.keep"   // "true" if Spec.Keep
-	hostLabel    = "sandshell.host"   // where
-	pidLabel     = "sandshell.pid"    // the process is that made it
-)
-
-// labels are the container's labels: ours and the user's.
+// labels returns the container's labels: the user's, and this library's.
 func (c *Container) labels(more map[string]string) map[string]string {
 	labels := map[string]string{}
-	for k, v := range more {
-		if k != versionLabel && !strings.HasPrefix(k, "sandshell.") {
-			labels[k] = v
+	for name, value := range more {
+		if !remotebox.IsOwnLabel(name) {
+			labels[name] = value
 		}
 	}
-	labels[versionLabel] = remotebox.Version()
-	labels[boxLabel] = c.Box
-	labels[lingerLabel] = c.Linger.String()
+	labels[remotebox.VersionLabel] = remotebox.Version()
+	labels[remotebox.BoxLabel] = c.Box
+	labels[remotebox.LingerLabel] = c.Linger.String()
 	if c.Keep {
-		labels[keepLabel] = "true"
+		labels[remotebox.KeepLabel] = "true"
 	}
-	labels[pidLabel] = strconv.Itoa(os.Getpid())
+	labels[remotebox.PIDLabel] = strconv.Itoa(os.Getpid())
 	if host := remotebox.HostID(); host != "" {
-		labels[hostLabel] = host
+		labels[remotebox.HostLabel] = host
 	}
 	return labels
 }
 
-// explainCreate says what an engine's refusal to create the container means.
+// explainCreate adds to an engine's refusal to create the container what to do about it.
 func (c *Container) explainCreate(err error) error {
 	text := err.Error()
 	switch {
@@ -189,6 +185,13 @@ func (c *Container) explainCreate(err error) error {
 			Err: missingSource{err}})
 	case noNetwork(text):
 		return fmt.Errorf("create container: %w", missingNetwork{err})
+	case strings.Contains(text, "ange of CPUs"): // Docker: "Range of CPUs is from 0.01 to 2.00"
+		return fmt.Errorf("create container: Config.CPUs: %w", err)
+	case strings.Contains(text, "nknown runtime"), strings.Contains(text, "invalid runtime"):
+		return fmt.Errorf("create container: Config.Runtime: %w: docker info shows the runtimes",
+			err)
+	case strings.Contains(text, "CapAdd"), strings.Contains(text, "CapDrop"):
+		return fmt.Errorf("create container: Config.CapAdd or CapDrop: %w", err)
 	case strings.Contains(text, "names must match"): // Podman does not say which
 		return fmt.Errorf("create container: the name %q: %w", c.Name, err)
 	case client.IsErrConnectionFailed(err):
@@ -201,15 +204,15 @@ func (c *Container) explainCreate(err error) error {
 type missingSource struct{ err error }
 
 func (e missingSource) Error() string {
-	return "it does not exist on the engine's machine; make it, or correct Config.Mounts"
+	return "it does not exist on the engine's machine: make it, or change Config.Mounts"
 }
 func (e missingSource) Is(target error) bool { return target == fs.ErrNotExist }
 func (e missingSource) Unwrap() error        { return e.err }
 
-// Remove removes the container, with what runs in it and its anonymous volumes, and waits until it
-// is gone. It is no error if there is none. Remove does not end with ctx, which has often ended
-// already, but has limits of its own. After an error, a later Reap of this process removes the
-// container.
+// Remove removes the container and its anonymous volumes, whether it runs or not, and waits until
+// it is gone. If there is no container, Remove returns nil. It has limits of its own and does not
+// end with ctx, which has often ended already. After an error, a later Reap of this process removes
+// the container.
 func (c *Container) Remove(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := c.remove(ctx)
@@ -225,9 +228,7 @@ func (c *Container) Remove(ctx context.Context) error {
 
 func (c *Container) remove(ctx context.Context) error {
 	id := c.ID
-	// the engine's answer to the creation was lost, or there was none: find the container by its
-	// label
-	if id == "" {
+	if id == "" { // the engine's answer to the creation was lost: find the container by its name
 		asked, cancel := context.WithTimeout(ctx, removeLimit)
 		defer cancel()
 		inspected, err := c.engine.ContainerInspect(asked, c.Name, client.ContainerInspectOptions{})
@@ -237,7 +238,7 @@ func (c *Container) remove(ctx context.Context) error {
 		case err != nil:
 			return err
 		case inspected.Container.Config == nil ||
-			inspected.Container.Config.Labels[boxLabel] != c.Box:
+			inspected.Container.Config.Labels[remotebox.BoxLabel] != c.Box:
 			return nil
 		}
 		id = inspected.Container.ID

@@ -1,5 +1,5 @@
-// Package docker is what a Docker engine does for boxes. It pulls images, makes containers with
-// boxd as their init and volumes that hold boxd, keeps images for later boxes, and removes what is
-// left of all that. It uses the types of the engine's API; the settings that users see are in
-// package sshbox.
+// Package docker makes boxes on a Docker engine. It pulls images, makes containers with boxd as
+// their init, fills the volumes that hold boxd, keeps images for later boxes, and removes what
+// ended programs have left. It uses the types of the engine's API; package sshbox has the settings
+// that users see.
 package docker

@@ -16,16 +16,15 @@ import (
 
 // An endpoint is where an engine is, and how it is reached.
 type endpoint struct {
-	address string // as docker context ls shows it: unix://…, tcp://…, ssh://…
-	context string // the name of the docker command's context; "": none
-	// with which the docker command reaches it, whatever its environment and its configuration are
-	flags   []string
-	options []client.Opt
+	address string       // as docker context ls shows it: unix://…, tcp://…, ssh://…
+	context string       // the docker command's context; "" if there is none
+	flags   []string     // reach it with the docker command, in any environment and configuration
+	options []client.Opt // reach it with a client
 }
 
-// currentEndpoint finds the engine that the docker command would use: DOCKER_HOST names it; else
-// DOCKER_CONTEXT names a context; else the one that "docker context use" has made the current one;
-// else it is this machine's.
+// currentEndpoint returns the engine that the docker command would use. The first of these that is
+// set names it: DOCKER_HOST, the context in DOCKER_CONTEXT, the context of "docker context use".
+// Otherwise it is this machine's engine.
 func currentEndpoint() (*endpoint, error) {
 	if address := os.Getenv(client.EnvOverrideHost); address != "" {
 		return hostEndpoint(address)
@@ -43,13 +42,14 @@ func currentEndpoint() (*endpoint, error) {
 	}
 	e, err := contextEndpoint(dir, name)
 	if err != nil {
-		return nil, fmt.Errorf("docker context %q: %w; docker context ls shows those there are, "+
-			"DOCKER_HOST or DOCKER_CONTEXT=default names another engine", name, err)
+		return nil, fmt.Errorf("docker context %q: %w: docker context ls shows the contexts; set "+
+			"DOCKER_HOST, or DOCKER_CONTEXT=default, for another engine", name, err)
 	}
 	return e, nil
 }
 
-// dockerConfig returns the directory of the docker command's configuration; "": there is none.
+// dockerConfig returns the directory of the docker command's configuration, or "" if there is no
+// home directory.
 func dockerConfig() (string, error) {
 	if dir := os.Getenv("DOCKER_CONFIG"); dir != "" {
 		return filepath.Abs(dir)
@@ -61,7 +61,7 @@ func dockerConfig() (string, error) {
 	return filepath.Join(home, ".docker"), nil
 }
 
-// currentContext returns the name of the context that is to be used; "": none is said.
+// currentContext returns the name of the docker command's current context, or "" if none is chosen.
 func currentContext(dir string) (string, error) {
 	if name := os.Getenv("DOCKER_CONTEXT"); name != "" {
 		return name, nil
@@ -85,7 +85,7 @@ func currentContext(dir string) (string, error) {
 	return config.CurrentContext, nil
 }
 
-// hostEndpoint is an engine named by its address; its keys for TLS are where DOCKER_CERT_PATH says.
+// hostEndpoint returns the engine at an address. Its keys for TLS are in DOCKER_CERT_PATH.
 func hostEndpoint(address string) (*endpoint, error) {
 	e := &endpoint{address: address, flags: []string{"-H", address}}
 	if scheme(address) == "ssh" {
@@ -113,11 +113,11 @@ func hostEndpoint(address string) (*endpoint, error) {
 	return e, nil
 }
 
-// contextEndpoint is the engine of a context of the docker command.
+// contextEndpoint returns the engine of a context of the docker command.
 func contextEndpoint(dir, name string) (*endpoint, error) {
 	if dir == "" {
-		return nil, errors.New("there is no home directory, and no DOCKER_CONFIG, in which it " +
-			"could be")
+		return nil, errors.New("there is no home directory to look for it: set HOME or " +
+			"DOCKER_CONFIG")
 	}
 	contexts := store.New(filepath.Join(dir, "contexts"), store.NewConfig(
 		func() any { return &map[string]any{} },
@@ -146,9 +146,9 @@ func contextEndpoint(dir, name string) (*endpoint, error) {
 	return e, err
 }
 
-// givenEndpoint is the engine of a client that the user has made. What it needs of keys the client
-// does not tell: the docker command is given those of the environment or the context, if they are
-// for that address.
+// givenEndpoint returns the engine of a client that the user has made. The client does not reveal
+// its keys. If the environment or the current context has the same address, the docker command gets
+// their keys.
 func givenEndpoint(c *client.Client) *endpoint {
 	address := c.DaemonHost()
 	if e, err := currentEndpoint(); err == nil && e.address == address {

@@ -8,19 +8,20 @@ import (
 	"sync"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// An Engine is a Docker engine, or one that speaks its API: 1.41 (Docker 20.10) is the oldest that
-// is tested.
+// An Engine is a connection to a Docker engine, or to another engine with its API. The oldest API
+// that is tested is 1.41 (Docker 20.10).
 type Engine struct {
 	*client.Client
 	endpoint *endpoint
-	ours     bool // to be closed
+	owned    bool // Close closes the Client
 }
 
-// Open connects to given or, if that is nil, to the engine that the docker command would use, and
-// agrees with it on an API version.
+// Open connects to the engine of a client. If given is nil, it connects to the engine that the
+// docker command would use. Open agrees with the engine on an API version.
 func Open(ctx context.Context, given *client.Client) (*Engine, error) {
 	e := &Engine{Client: given}
 	if given == nil {
@@ -32,36 +33,40 @@ func Open(ctx context.Context, given *client.Client) (*Engine, error) {
 		if err != nil {
 			return nil, fmt.Errorf("make a client for the engine at %s: %w", at.address, err)
 		}
-		e.Client, e.endpoint, e.ours = c, at, true
+		e.Client, e.endpoint, e.owned = c, at, true
 	} else {
 		e.endpoint = givenEndpoint(given)
 	}
 	if _, err := e.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		e.Close()
+		if ctx.Err() != nil {
+			return nil, ctxerr.Of(ctx)
+		}
 		return nil, e.unreachable(err)
 	}
 	return e, nil
 }
 
-// orphans belong to the process, not to an Engine: an Engine is closed with its box.
+// orphans are this process's, on all engines. They cannot belong to an Engine, because each box has
+// an Engine of its own, which is closed with the box.
 var orphans remotebox.Orphans
 
-// Close lets go of the engine. A client that was given stays open.
+// Close closes the connections to the engine. A client that was given to Open stays open.
 func (e *Engine) Close() {
-	if e.ours {
+	if e.owned {
 		e.Client.Close()
 	}
 }
 
-// rest closes connections that are kept for further calls: a box that has started rarely has any,
-// and two goroutines go with each.
-func (e *Engine) rest() {
-	if e.ours {
-		e.Client.Close() // which is that, and no more
+// closeIdle closes idle connections. A box that has started rarely calls the engine, and each
+// connection keeps two goroutines.
+func (e *Engine) closeIdle() {
+	if e.owned {
+		e.Client.Close() // closes idle connections only; the client stays usable
 	}
 }
 
-// unreachable says which engine did not answer, and what to do.
+// unreachable returns an error that says which engine did not answer, and what to do.
 func (e *Engine) unreachable(err error) error {
 	advice := "start one, or set DOCKER_HOST or DOCKER_CONTEXT to where it is; " +
 		"without an engine there are localbox, and sshbox.Dial to another machine"
@@ -76,15 +81,16 @@ func (e *Engine) unreachable(err error) error {
 	return fmt.Errorf("no Docker engine answers at %s: %w; %s", where, err, advice)
 }
 
-// Address is where the engine is: unix://…, tcp://…, ssh://…. The client's own DaemonHost does not
-// tell of ssh.
+// Address returns the engine's address: unix://…, tcp://… or ssh://…. The client's DaemonHost does
+// not return ssh addresses.
 func (e *Engine) Address() string { return e.endpoint.address }
 
-// DockerFlags are the flags with which the docker command reaches the engine, whatever its
-// environment is.
+// DockerFlags returns the flags with which the docker command reaches the engine in any
+// environment.
 func (e *Engine) DockerFlags() []string { return e.endpoint.flags }
 
-// liveRestores caches liveRestore's answers by the engine's address.
+// liveRestores caches what liveRestore returns, by the engine's address. It is global because each
+// box has an Engine of its own.
 var liveRestores sync.Map
 
 // liveRestore reports whether the engine keeps containers while it restarts.

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Docker's events tell who has ended a container, in whichever order they come: docker stop sends
-// the signal first, and says so afterwards.
+// TestOrderOfEvents checks that readEnding finds out who has ended a container, in whichever order
+// Docker's events come. For example, docker stop sends the signal before its event comes.
 func TestOrderOfEvents(t *testing.T) {
-	killed, ended := ending{killed: true, died: true, code: 7}, ending{died: true, code: 7}
+	killed, byItself := ending{killed: true, died: true, code: 7}, ending{died: true, code: 7}
 	for _, c := range []struct {
 		name   string
 		events []events.Action // one every 100 ms
@@ -23,8 +23,8 @@ func TestOrderOfEvents(t *testing.T) {
 		want   ending
 		took   time.Duration
 	}{
-		{"FromInside", []events.Action{"start", "die"}, "7", ended,
-			100*time.Millisecond + whoLimit},
+		{"FromInside", []events.Action{"start", "die"}, "7", byItself,
+			100*time.Millisecond + killLimit},
 		{"Stop", []events.Action{"start", "kill", "die", "stop"}, "7", killed,
 			200 * time.Millisecond},
 		{"KillSaidLate", []events.Action{"start", "die", "kill", "stop"}, "7", killed,
@@ -32,7 +32,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"OnlyStopSaid", []events.Action{"start", "die", "destroy", "stop"}, "7", killed,
 			300 * time.Millisecond},
 		{"OutOfMemory", []events.Action{"start", "oom", "die"}, "137",
-			ending{oom: true, died: true, code: 137}, 200*time.Millisecond + whoLimit},
+			ending{oom: true, died: true, code: 137}, 200*time.Millisecond + killLimit},
 		{"OutOfMemoryLongAgo", []events.Action{"oom", "die", "kill"}, "137",
 			ending{killed: true, oom: true, died: true, code: 137}, 200 * time.Millisecond},
 		{"OutOfMemoryBefore", []events.Action{"oom", "die", "kill"}, "7",
@@ -41,7 +41,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"Refused", nil, "", ending{}, time.Second},
 		{"Unreachable", nil, "", ending{gone: true}, time.Second},
 	} {
-		end := io.EOF // the engine's
+		end := io.EOF // the error that ends the events
 		switch c.name {
 		case "Refused":
 			end = errdefs.ErrPermissionDenied
@@ -66,7 +66,7 @@ func TestOrderOfEvents(t *testing.T) {
 	}
 }
 
-// unreachable is the error of a client whose engine has gone.
+// unreachable returns the error of a client whose engine has gone.
 func unreachable(t *testing.T) error {
 	d, err := client.New(client.WithHost("unix://" + t.TempDir() + "/none.sock"))
 	require.NoError(t, err)

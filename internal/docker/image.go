@@ -12,7 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// An Image is what a container has from its image.
+// An Image is an image's id, and what a container gets from the image.
 type Image struct {
 	ID            string
 	User, WorkDir string
@@ -22,7 +22,7 @@ type Image struct {
 	Command       []string
 }
 
-// A Source says which image is wanted, and where it may come from.
+// A Source says which image to use, and when to pull it.
 type Source struct {
 	Name         string
 	Pull         Pull
@@ -47,7 +47,7 @@ type Progress struct {
 	Done, Total          int64
 }
 
-// Image makes sure that the image is there.
+// Image returns an image of the engine. It pulls the image if s.Pull says so.
 func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	if s.Pull == PullAlways {
 		if err := e.pull(ctx, s); err != nil {
@@ -63,8 +63,8 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil, fmt.Errorf("image %q is not there, and Pull does not allow to pull it: make "+
-			"it, docker pull %s, or choose another policy: %w", s.Name, s.Name, err)
+		return nil, fmt.Errorf("image %q is not there, and Config.Pull forbids pulling: make it, "+
+			"run docker pull %s, or set another Pull: %w", s.Name, s.Name, err)
 	case err != nil:
 		return nil, fmt.Errorf("image %q: %w", s.Name, err)
 	case inspected.Config == nil:
@@ -78,13 +78,13 @@ func (e *Engine) Image(ctx context.Context, s Source) (*Image, error) {
 	}, nil
 }
 
-// ImageID returns the id of an image that is there.
+// ImageID returns the id of an image of the engine.
 func (e *Engine) ImageID(ctx context.Context, name string) (string, error) {
 	inspected, err := e.ImageInspect(ctx, name)
 	return inspected.ID, err
 }
 
-// inspectImage looks the image up. An image of another platform counts as missing.
+// inspectImage inspects the image. An image for another platform than s.Platform counts as missing.
 func (e *Engine) inspectImage(ctx context.Context, s Source) (client.ImageInspectResult, error) {
 	inspected, err := e.ImageInspect(ctx, s.Name)
 	if err != nil || s.Platform == "" {
@@ -108,8 +108,8 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("pull image %q: %w", s.Name, ctxerr.Of(ctx))
 		}
-		return fmt.Errorf("pull image %q: %w (is the name right, is the registry reachable from "+
-			"the engine, does it want Config.RegistryAuth?)",
+		return fmt.Errorf("pull image %q: %w: check the name, whether the engine reaches the "+
+			"registry, and Config.RegistryAuth",
 			s.Name, err)
 	}
 	fail = notFoundOr(fail)
@@ -145,8 +145,8 @@ func (e *Engine) pull(ctx context.Context, s Source) error {
 	return nil
 }
 
-// notFoundOr marks the errors of a registry that answers that it has no such image. An engine
-// passes these words on, which are the registry API's, as an error of its own.
+// notFoundOr returns a function that calls fail and marks the error as not found if the registry
+// has no such image. The engine passes on the registry's words without their kind.
 func notFoundOr(fail func(error) error) func(error) error {
 	return func(err error) error {
 		said := err.Error()
@@ -159,13 +159,13 @@ func notFoundOr(fail func(error) error) func(error) error {
 	}
 }
 
-// registryHasNone are the messages of MANIFEST_UNKNOWN and NAME_UNKNOWN, in OCI's distribution
-// specification and in registries.
+// registryHasNone are the messages for MANIFEST_UNKNOWN and NAME_UNKNOWN in OCI's distribution
+// specification, and in registries.
 var registryHasNone = []string{
 	"manifest unknown", "name unknown", "repository name not known to registry",
 }
 
-// A missingImage is an error that errdefs.IsNotFound knows.
+// A missingImage is an error for which errdefs.IsNotFound reports true.
 type missingImage struct{ error }
 
 func (e missingImage) NotFound()     {}
@@ -175,7 +175,7 @@ func (e missingImage) Unwrap() error { return e.error }
 func ParsePlatform(s string) (*ocispec.Platform, error) {
 	parts := strings.Split(s, "/")
 	if len(parts) < 2 || len(parts) > 3 || parts[0] == "" || parts[1] == "" {
-		return nil, fmt.Errorf("platform %q: it is to be \"os/arch\" or \"os/arch/variant\", as "+
+		return nil, fmt.Errorf("%q is no platform: give \"os/arch\" or \"os/arch/variant\", as "+
 			"linux/arm64", s)
 	}
 	p := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}

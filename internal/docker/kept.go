@@ -24,8 +24,8 @@ import (
 )
 
 // An image that is kept for later boxes is named keptRepository:KEY, where KEY is a digest of what
-// it is made of. A program that finds no such image makes it, in a container whose name holds KEY.
-// The engine gives that name to one container only, so other programs wait until it is gone.
+// the image is made of. A program that finds no such image makes it, in a container whose name has
+// KEY. Only one container can have that name, so other programs wait until that container is gone.
 
 const keptRepository = "sandshell-plugins"
 
@@ -36,31 +36,32 @@ const (
 	keptImageLabel = "sandshell.image"   // the base image's name
 )
 
-// CacheDir is where the volume for downloads is mounted in a container that makes such an image;
-// cacheLabel is the volume's label.
+// CacheDir is where a container that makes such an image has the volume for downloads. cacheLabel
+// is the volume's label.
 const (
 	CacheDir   = "/var/cache/sandshell"
 	cacheLabel = "sandshell.cache"
 )
 
-// A Kept is an image that is kept, or is to be.
+// A Kept is an image that is kept for later boxes.
 type Kept struct {
-	Key       string
-	Base      *Image
-	BaseName  string // the base image's name
+	Key      string
+	Base     *Image
+	BaseName string // the base image's name
+	// Make creates a container of that name and makes the image from it, with Commit. It returns
+	// ErrTaken if there is such a container.
 	Make      func(ctx context.Context, container string) error
 	Elsewhere func() error // called when another program is making the image
 	Logger    *slog.Logger
 }
 
-// ErrTaken is returned by Kept.Make when a container of that name exists already.
+// ErrTaken is what Kept.Make returns if a container of that name exists already.
 var ErrTaken = errors.New("another program makes it")
 
-// Name is the image's name.
+// Name returns the image's name.
 func (k *Kept) Name() string { return keptRepository + ":" + k.Key }
 
-// Keep makes sure that the image is there. If it is not, Make makes it: Make gets a name, creates a
-// container of that name, and calls Commit. Many calls at once, even in many programs, make the
+// Keep calls Make if the image is not there. Concurrent calls, also in other programs, make the
 // image once.
 func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	for {
@@ -77,30 +78,32 @@ func (e *Engine) Keep(ctx context.Context, k *Kept) error {
 	}
 }
 
-// A making is one call of Make in this process. Other calls that want the same image wait for it
-// and share its error: otherwise a hundred boxes would try a failing setup one after the other.
+// A making is a call of Make in this process. Other calls for the same image wait for it and share
+// its error. Otherwise a hundred boxes would try a failing setup one after the other.
 type making struct {
 	done chan struct{}
 	err  error
 }
 
+// makings has the makings that are under way, by engine and key. It is global because each box has
+// an Engine of its own.
 var makings = struct {
 	sync.Mutex
 	of map[string]*making
 }{of: map[string]*making{}}
 
 // makeOrWait makes the image, or waits until another call or program has made it, failed or given
-// up. After that, either the image is there or makeOrWait must be called again.
+// up. If the image is not there after that, the caller calls makeOrWait again.
 func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	id := e.Address() + " " + k.Key
 	makings.Lock()
-	m, others := makings.of[id]
-	if !others {
+	m, underWay := makings.of[id]
+	if !underWay {
 		m = &making{done: make(chan struct{})}
 		makings.of[id] = m
 	}
 	makings.Unlock()
-	if others {
+	if underWay {
 		select {
 		case <-ctx.Done():
 			return ctxerr.Of(ctx)
@@ -115,9 +118,10 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 			err = e.waitFor(ctx, k, name)
 		}
 	}
-	var panicked *guard.PanicError // of this call's Progress
+	// After the end of this call's ctx, or a panic of its Progress, the other calls try themselves.
+	var panicked *guard.PanicError
 	if ctx.Err() == nil && !errors.As(err, &panicked) {
-		m.err = err // else it is this call's alone: the others try themselves
+		m.err = err
 	}
 	makings.Lock()
 	delete(makings.of, id)
@@ -126,7 +130,7 @@ func (e *Engine) makeOrWait(ctx context.Context, k *Kept) error {
 	return err
 }
 
-// waitFor waits until another program's container has gone, or the image is there.
+// waitFor waits until the image is there, or another program's container is gone.
 func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 	for {
 		if _, err := e.ImageInspect(ctx, k.Name()); err == nil {
@@ -137,13 +141,13 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 			return nil
 		}
 		if err == nil {
-			_, err = e.Reap(ctx, k.Logger) // the container may be left of a program that has ended
+			_, err = e.Reap(ctx, k.Logger) // an ended program may have left the container
 		}
 		if ctx.Err() != nil {
 			const what = "wait for container %s, in which another program sets up the plugins: %w"
 			return fmt.Errorf(what, name, ctxerr.Of(ctx))
 		}
-		// Podman fails to list containers when one goes meanwhile
+		// Podman fails to list containers if one is removed at that moment.
 		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
@@ -154,9 +158,9 @@ func (e *Engine) waitFor(ctx context.Context, k *Kept, name string) error {
 	}
 }
 
-// Commit makes the image out of a container. The engine takes what Config does not set from the
-// container; so Config sets user, directory, main process and labels, which in the container are
-// the box's.
+// Commit makes the image from a container. The engine takes from the container what the image's
+// configuration does not set. So Commit sets user, directory, main process and labels, which in the
+// container are the box's.
 func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 	config := &container.Config{
 		User: k.Base.User, WorkingDir: k.Base.WorkDir,
@@ -165,7 +169,7 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 			keptImageLabel: k.BaseName},
 	}
 	for label := range c.labels(nil) {
-		if label != versionLabel {
+		if label != remotebox.VersionLabel {
 			config.Labels[label] = ""
 		}
 	}
@@ -176,8 +180,8 @@ func (e *Engine) Commit(ctx context.Context, k *Kept, c *Container) error {
 	return nil
 }
 
-// CommitAs makes an image of that name and configuration out of a container. What the configuration
-// does not set is the container's.
+// CommitAs makes an image from a container. The engine takes from the container what the
+// configuration does not set.
 func (e *Engine) CommitAs(ctx context.Context, id, name, comment string,
 	config *container.Config) error {
 	o := client.ContainerCommitOptions{Reference: name, Comment: comment, Config: config}
@@ -200,12 +204,12 @@ func (e *Engine) isPodman(ctx context.Context) (bool, error) {
 	}), err
 }
 
-// changes says of an image's configuration what Podman takes only in this form: it passes over
-// ContainerCommitOptions.Config. What is empty it cannot be told, but for the main process; and
-// that Docker cannot be told so, which takes it from the container.
+// changes returns an image's configuration as Dockerfile instructions, because Podman ignores
+// ContainerCommitOptions.Config. Instructions cannot say that a value is empty, except for the main
+// process. Docker would take an empty main process in this form from the container.
 func changes(c *container.Config) []string {
 	list := func(of []string) string {
-		text, _ := json.Marshal(append([]string{}, of...)) // never null
+		text, _ := json.Marshal(append([]string{}, of...)) // [] instead of null
 		return string(text)
 	}
 	changes := []string{"ENTRYPOINT " + list(c.Entrypoint), "CMD " + list(c.Cmd)}
@@ -221,19 +225,20 @@ func changes(c *container.Config) []string {
 	return changes
 }
 
-// CacheMount mounts the volume of that name, for what setups download. FillCache puts into it what
-// setups expect there.
+// CacheMount returns the mount of the volume for what setups download. FillCache makes the
+// directories in it.
 func (k *Kept) CacheMount(volume string) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volume, Target: CacheDir,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: map[string]string{
-			versionLabel: remotebox.Version(), cacheLabel: k.Base.ID, keptImageLabel: k.BaseName,
+			remotebox.VersionLabel: remotebox.Version(), cacheLabel: k.Base.ID,
+			keptImageLabel: k.BaseName,
 		}},
 	}
 }
 
-// FillCache makes the directories that a new cache has. Any user may write to them, since a setup
-// may run as any user.
+// FillCache makes the directories of a new cache. Any user may write to them, because a setup may
+// run as any user.
 func (e *Engine) FillCache(ctx context.Context, c *Container) error {
 	var cache bytes.Buffer
 	w := tar.NewWriter(&cache)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -15,45 +14,42 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Listed is what List tells of a container.
+// A Listed is a container as List finds it.
 type Listed struct {
 	ID, Name, Image string
-	State           string // as the engine has it
+	State           string // in the engine's words
 	Created         time.Time
-	Keep            bool
-	Host            string // where the process is that made it, as Host has it there
-	PID             int    // that process's id on Host
 	Labels          map[string]string
+	remotebox.Ownership
 }
 
-// List finds the boxes on the engine, and what is left of them, the youngest first.
+// List returns the boxes on the engine, and what is left of boxes, the youngest first.
 func (e *Engine) List(ctx context.Context) ([]Listed, error) {
 	list, err := e.ContainerList(ctx, client.ContainerListOptions{All: true,
-		Filters: client.Filters{}.Add("label", boxLabel)})
+		Filters: client.Filters{}.Add("label", remotebox.BoxLabel)})
 	if err != nil {
 		return nil, fmt.Errorf("list boxes: %w", err)
 	}
 	var boxes []Listed
 	for _, c := range list.Items {
-		// not a box, but made of a kept image, which has some of our labels
-		if c.Labels[boxLabel] == "" {
-			continue
-		}
 		box := Listed{
 			ID: c.ID, Image: c.Image, State: string(c.State), Created: time.Unix(c.Created, 0),
-			Labels: c.Labels,
-			Keep:   c.Labels[keepLabel] != "", Host: c.Labels[hostLabel],
+			Labels:    c.Labels,
+			Ownership: remotebox.ReadOwnership(c.Labels, c.Labels[remotebox.HostLabel]),
 		}
-		box.PID, _ = strconv.Atoi(c.Labels[pidLabel])
+		if box.Box == "" {
+			continue // a user's container of a kept image, which has our labels, emptied
+		}
 		if len(c.Names) > 0 {
-			box.Name = c.Names[0][1:] // the engine puts a slash before it
+			box.Name = c.Names[0][1:] // without the engine's slash
 		}
 		boxes = append(boxes, box)
 	}
 	return boxes, nil
 }
 
-// Find finds a running box by the container's id or name.
+// Find returns a running box by the container's id or name. If there is none, the error is a
+// *sandbox.LostError that says why.
 func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Container, error) {
 	inspected, err := e.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	c := inspected.Container
@@ -63,28 +59,28 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 			Reason: "there is no such container; sshbox.Engine.List returns those there are",
 			Cause:  sandbox.LostRemoved, Err: err}
 	case errdefs.Resolve(err) == errdefs.ErrUnknown:
-		// no answer, or half of one: what the engine answers has a kind
+		// There is no answer, or half of one: a whole answer has a kind.
 		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer",
 			Cause: sandbox.LostConnection, Err: err}
 	case err != nil:
 		return nil, err
-	case c.Config == nil || c.Config.Labels[boxLabel] == "":
+	case c.Config == nil || c.Config.Labels[remotebox.BoxLabel] == "":
 		return nil, errors.New("it is a container, but not one of sandshell's")
 	case c.State == nil || !c.State.Running:
 		ended := &Container{ID: c.ID, Name: c.Name[1:], engine: e, Spec: Spec{Logger: log}}
 		if c.HostConfig != nil {
 			ended.Host.Memory = c.HostConfig.Memory
 		}
-		fate := ended.end(ctx)
-		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: fate.Lost, Cause: fate.Cause}
+		found := ended.end(ctx, c.State)
+		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: found.Lost, Cause: found.Cause}
 	}
 	found := &Container{
-		ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel], engine: e,
+		ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[remotebox.BoxLabel], engine: e,
 		Spec: Spec{Config: container.Config{Image: c.Config.Image},
-			Keep: c.Config.Labels[keepLabel] != "", Logger: log},
+			Keep: c.Config.Labels[remotebox.KeepLabel] != "", Logger: log},
 	}
-	if found.Linger, err = time.ParseDuration(c.Config.Labels[lingerLabel]); err != nil {
-		return nil, fmt.Errorf("its label %s: %w", lingerLabel, err)
+	if found.Linger, err = time.ParseDuration(c.Config.Labels[remotebox.LingerLabel]); err != nil {
+		return nil, fmt.Errorf("its label %s: %w", remotebox.LingerLabel, err)
 	}
 	if c.HostConfig != nil {
 		found.Host.Memory = c.HostConfig.Memory
@@ -92,7 +88,8 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 	return found, nil
 }
 
-// RemoveBox removes a box, whoever made it. One that is not there is no error.
+// RemoveBox removes a box of any program by the container's id or name. If there is no such
+// container, it returns nil.
 func (e *Engine) RemoveBox(ctx context.Context, id string) error {
 	inspected, err := e.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	c := inspected.Container
@@ -101,81 +98,9 @@ func (e *Engine) RemoveBox(ctx context.Context, id string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("remove box %q: %w", id, err)
-	case c.Config == nil || c.Config.Labels[boxLabel] == "":
+	case c.Config == nil || c.Config.Labels[remotebox.BoxLabel] == "":
 		return fmt.Errorf("remove box %q: it is a container, but not one of sandshell's", id)
 	}
-	return (&Container{ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[boxLabel],
+	return (&Container{ID: c.ID, Name: c.Name[1:], Box: c.Config.Labels[remotebox.BoxLabel],
 		engine: e}).Remove(ctx)
-}
-
-// ServiceLabel is a label of boxes that package service has made. One of them that has ended is
-// still somebody's: only the service removes it.
-const ServiceLabel = "sandshell-service"
-
-// reapAge applies to a container that was never started and whose owner is on another machine: once
-// it is so old, the owner will not start it.
-const reapAge = 10 * time.Minute
-
-// now is the engine's time: its clock need not be ours.
-func (e *Engine) now(ctx context.Context) (time.Time, error) {
-	r, err := e.Info(ctx, client.InfoOptions{})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask the engine for its time: %w", err)
-	}
-	now, err := time.Parse(time.RFC3339Nano, r.Info.SystemTime)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("the engine's time: %w", err)
-	}
-	return now, nil
-}
-
-// Reap removes what is left of boxes whose owners have ended: containers that have ended too, or
-// that were never started, of a service's only the latter; and containers that this process could
-// not remove when it wanted to. It returns how many containers it has removed.
-func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
-	boxes, err := e.List(ctx)
-	if err != nil {
-		return 0, err
-	}
-	now, err := e.now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	host := remotebox.HostID()
-	var errs []error
-	seen := map[string]bool{}
-	for _, b := range boxes {
-		ours := b.Host == host && b.PID > 0
-		label := b.Labels[boxLabel]
-		seen[label] = true
-		orphan := ours && orphans.Has(label)
-		switch {
-		case orphan:
-		case b.State != "exited" && b.State != "created" && b.State != "dead":
-			continue
-		case b.State != "created" && b.Labels[ServiceLabel] != "":
-			continue
-		case ours && !remotebox.ProcessGone(b.PID):
-			continue
-		case !ours && b.State == "created" && now.Sub(b.Created) < reapAge:
-			continue
-		}
-		if log != nil {
-			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host",
-				b.Host, "pid", b.PID)
-		}
-		// Not Force, else: it has ended.
-		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true,
-			Force: orphan})
-		switch {
-		case err == nil:
-			removed++
-			orphans.Remove(label)
-		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // another is removing it
-		default:
-			errs = append(errs, fmt.Errorf("remove container %s: %w", b.Name, err))
-		}
-	}
-	orphans.Forget(seen)
-	return removed, errors.Join(errs...)
 }

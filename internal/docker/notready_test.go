@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -22,9 +21,9 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// otherwise opens the engine as one that answers some requests in another way: those of which
-// answer returns true.
-func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter,
+// proxiedEngine opens an Engine behind a proxy. answer may answer a request in place of the engine,
+// and then returns true.
+func proxiedEngine(t *testing.T, d *client.Client, answer func(w http.ResponseWriter,
 	r *http.Request) bool) *Engine {
 	t.Helper()
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
@@ -58,12 +57,13 @@ func otherwise(t *testing.T, d *client.Client, answer func(w http.ResponseWriter
 	return e
 }
 
-// Podman attaches to no container whose volume has no boxd yet: it answers 409, and soon removes
-// the container. With boxd, it starts.
+// TestEngineThatDoesNotAttach checks the start on Podman, which cannot attach to a container whose
+// volume has no boxd yet: it answers 409, and soon removes the container. A second attempt, with
+// boxd in the volume, succeeds.
 func TestEngineThatDoesNotAttach(t *testing.T) {
 	d := docker(t)
 	refused := 0
-	e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+	e := proxiedEngine(t, d, func(w http.ResponseWriter, r *http.Request) bool {
 		id, attach := strings.CutSuffix(r.URL.Path, "/attach")
 		if !attach {
 			return false
@@ -76,25 +76,25 @@ func TestEngineThatDoesNotAttach(t *testing.T) {
 		w.WriteHeader(http.StatusConflict)
 		return true
 	})
-	said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
-		nil))
+	said, err := runGuest(t, e, guestSpec(newGuest(t), nil))
 	noError(t, err)
-	intact(t, said, "0 0")
+	checkGuest(t, said, "0 0")
 	if refused == 0 {
-		t.Error("nothing was attached to")
+		t.Error("no attach was refused")
 	}
-	if _, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
-		func(s *Spec) {
-			s.Host.NetworkMode = "no-such-network"
-		})); err == nil || !strings.Contains(err.Error(), "no-such-network") {
-		t.Errorf("another trouble: %v", err)
+	_, err = runGuest(t, e, guestSpec(newGuest(t), func(s *Spec) {
+		s.Host.NetworkMode = "no-such-network"
+	}))
+	if err == nil || !strings.Contains(err.Error(), "no-such-network") {
+		t.Errorf("start with another error: %v", err)
 	}
 	noContainers(t)
 }
 
-// Podman has one runtime for all containers, and passes over which one is asked for.
+// TestEngineThatIgnoresTheRuntime checks the start on Podman, which has one runtime for all
+// containers and ignores Runtime.
 func TestEngineThatIgnoresTheRuntime(t *testing.T) {
-	e := otherwise(t, docker(t), func(_ http.ResponseWriter, r *http.Request) bool {
+	e := proxiedEngine(t, docker(t), func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/containers/create") {
 			var spec map[string]any
 			noError(t, json.NewDecoder(r.Body).Decode(&spec))
@@ -105,15 +105,17 @@ func TestEngineThatIgnoresTheRuntime(t *testing.T) {
 		}
 		return false
 	})
-	_, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH)),
-		func(s *Spec) { s.Host.Runtime = "runsc" }))
-	if err == nil || !strings.Contains(err.Error(), `does not heed the runtime "runsc"`) {
+	_, err := runGuest(t, e, guestSpec(newGuest(t), func(s *Spec) {
+		s.Host.Runtime = "runsc"
+	}))
+	if err == nil || !strings.Contains(err.Error(), `ignores the runtime "runsc"`) {
 		t.Errorf("got %v", err)
 	}
 	noContainers(t)
 }
 
-func TestWordsOfPodman(t *testing.T) {
+// TestErrorsOfPodman checks that Podman's error texts are recognised.
+func TestErrorsOfPodman(t *testing.T) {
 	c := &Container{Name: "mine"}
 	for said, want := range map[string]string{
 		"creating container storage: the container name \"mine\" is already in use by " +
@@ -127,16 +129,16 @@ func TestWordsOfPodman(t *testing.T) {
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), said) {
 			t.Errorf("%q is explained as %v", said, err)
 		}
-		// for whom it is: another program sets the same plugins up
+		// A name conflict must stay one: another program may set up the same plugins.
 		if taken := strings.Contains(said, "in use"); errdefs.IsConflict(err) != taken {
-			t.Errorf("a conflict: %v", err)
+			t.Errorf("IsConflict is %v: %v", !taken, err)
 		}
 	}
 	for tag, want := range map[string]bool{"sandshell-built:1": true,
 		"localhost/sandshell-built:1": true, "docker.io/library/sandshell-built:1": true,
 		"registry.example/sandshell-built:1": false} {
 		if tagged([]string{"other:1", tag}, "sandshell-built:1") != want {
-			t.Errorf("%s: not %v", tag, want)
+			t.Errorf("tagged with %s: got %v, want %v", tag, !want, want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// A failing engine goes away with its answer to one request.
+// A failing engine goes away before it answers one request.
 type failing struct {
 	http.RoundTripper
 	request string // the end of its path
@@ -36,9 +36,9 @@ func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// A start that fails together with its engine leaves nothing once the engine is back, wherever in
-// the start that is: a Reap of the same process takes what there is, and a container that runs, and
-// is kept, too.
+// TestStartFailsWithEngine checks that a start that fails because its engine goes away leaves
+// nothing once the engine is back. Reap in the same process removes the container, even if it runs
+// and has Keep.
 func TestStartFailsWithEngine(t *testing.T) {
 	d := docker(t)
 	socket, ok := strings.CutPrefix(d.DaemonHost(), "unix://")
@@ -49,7 +49,7 @@ func TestStartFailsWithEngine(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	t.Cleanup(plain.CloseIdleConnections)
-	// fills boxd's volume, if need be
+	// The first start fills boxd's volume if need be.
 	first, err := ownEngine(t).Start(t.Context(), guestSpec(bin.For(runtime.GOARCH), nil))
 	noError(t, err)
 	first.Answered()

@@ -9,13 +9,12 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 )
 
-// pauseLimit is how long Pause asks a runtime that cannot freeze a container.
+// pauseLimit is how long Pause tries again if the runtime cannot freeze a container.
 const pauseLimit = 10 * time.Second
 
-// Pause pauses a container. Where its processes multiply while they are to be frozen, as on a busy
-// machine, runc on cgroup v1 gives up after some tries ("unable to freeze",
-// libcontainer/cgroups/fs/freezer.go), has thawed the container again, and leaves it to its caller
-// to ask once more.
+// Pause pauses a container. If processes of the container fork while runc freezes them on cgroup
+// v1, as on a busy machine, runc gives up after some tries ("unable to freeze",
+// libcontainer/cgroups/fs/freezer.go) and thaws the container. Pause then asks again.
 func Pause(ctx context.Context, d *client.Client, container string) error {
 	for end := time.Now().Add(pauseLimit); ; {
 		_, err := d.ContainerPause(ctx, container, client.ContainerPauseOptions{})
@@ -26,7 +25,7 @@ func Pause(ctx context.Context, d *client.Client, container string) error {
 	}
 }
 
-// Unpause has a paused container go on, and returns when the engine has settled that it does.
+// Unpause resumes a paused container, and returns when the engine reports it as running.
 func Unpause(ctx context.Context, d *client.Client, container string) error {
 	if _, err := d.ContainerUnpause(ctx, container, client.ContainerUnpauseOptions{}); err != nil {
 		return err
@@ -35,16 +34,15 @@ func Unpause(ctx context.Context, d *client.Client, container string) error {
 	return nil
 }
 
-// settleLimit is how long Settle waits, as for a container that another process has paused
-// meanwhile.
+// settleLimit is how long Settle waits. Another process may have paused the container again.
 const settleLimit = 5 * time.Second
 
-// Settle waits until the engine has dealt with what containerd says of a container that the engine
-// has paused and unpaused, as it does for a commit, too. Its calls do not wait for that: where the
-// word of the pause is late, the engine takes a container that goes on for a paused one, until it
-// has the word of the unpause as well (moby, daemon/monitor.go). It deals with one word after the
-// other, and the last one now is that a process in the container has ended: boxd, which says how it
-// is used. Where none can be started, the engine may tell of the pause for a moment longer.
+// Settle waits until the engine has handled containerd's events of a pause and an unpause. A commit
+// pauses and unpauses too. The engine's calls return before it has handled these events. If the
+// pause event is late, the engine reports a running container as paused until the unpause event
+// arrives (moby, daemon/monitor.go). The engine handles events in order, so Settle causes one more:
+// it executes boxd without arguments, which prints its usage, and waits for the event of its end.
+// If no process can be started, the engine may report the pause for a moment longer.
 func Settle(ctx context.Context, d *client.Client, container string) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -59,14 +57,14 @@ func Settle(ctx context.Context, d *client.Client, container string) {
 			inspected, err = d.ExecInspect(ctx, created.ID, client.ExecInspectOptions{})
 			running = inspected.Running && poll(ctx)
 		}
-		// so the engine says until it has the other word
+		// The engine has not handled the unpause event yet.
 		if err == nil || !strings.Contains(err.Error(), "is paused") || !poll(ctx) {
 			return
 		}
 	}
 }
 
-// poll waits a little; it reports false if ctx has ended.
+// poll waits 5 ms. It reports whether ctx has not ended.
 func poll(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -9,12 +9,15 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/boxd/bin"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// After Unpause the engine does not tell of the pause again, however late containerd's word of it
-// is: where several containers are paused and unpaused at once, it is later than the engine's own
-// unpause one time in twenty.
+// TestUnpauseSettled checks that the engine does not report a container as paused after Unpause,
+// even if containerd's event of the pause comes late. If several containers are paused and unpaused
+// at once, that event comes after the unpause one time in twenty.
 func TestUnpauseSettled(t *testing.T) {
+	testenv.NeedsAll(t, "it asks the engine without a pause, for seconds: "+
+		"TestRemovePausedInBetween pauses a container")
 	e := ownEngine(t)
 	var containers []*Container
 	for range 6 {
@@ -38,7 +41,7 @@ func TestUnpauseSettled(t *testing.T) {
 					if now, err = e.ContainerInspect(t.Context(), c.ID,
 						client.ContainerInspectOptions{}); err == nil &&
 						now.Container.State.Paused {
-						t.Error("it counts as paused")
+						t.Error("the container is paused after Unpause")
 						return
 					}
 				}

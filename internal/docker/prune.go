@@ -13,14 +13,14 @@ import (
 
 // Pruned is what Prune has removed.
 type Pruned struct {
-	Images  []string // with plugins, and built ones, by name
+	Images  []string // the names of images with plugins and of built images
 	Volumes []string // package caches, and boxd of other versions
 }
 
 // Prune removes what is kept for later boxes: images with plugins, built images, package caches,
-// and volumes with boxd of other versions. If images are given, base images by name or id, it
-// removes only what was made for those; a built image, only if it is given itself. It leaves what a
-// container uses.
+// and volumes with boxd of other versions. If images are given, base images by name or id, Prune
+// removes only what was made for those, and a built image only if it is one of them. It leaves what
+// a container uses.
 func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	var pruned Pruned
 	wanted := slices.Clone(images)
@@ -38,7 +38,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		switch {
 		case err == nil:
 			*list = append(*list, name)
-		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // another removed it, or it is used
+		case errdefs.IsNotFound(err), errdefs.IsConflict(err): // already removed, or in use
 		default:
 			errs = append(errs, fmt.Errorf("remove %s: %w", name, err))
 		}
@@ -63,7 +63,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		return pruned, fmt.Errorf("list images with plugins: %w", err)
 	}
 	for _, image := range kept.Items {
-		// An image that a user has made of a kept one has the same labels.
+		// An image that a user has made from a kept one has the same labels, but not the name.
 		name := keptRepository + ":" + image.Labels[keptLabel]
 		if tagged(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
@@ -89,14 +89,14 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	return pruned, errors.Join(errs...)
 }
 
-// tagged reports whether an image has that name. Podman adds a registry to one without: its own
-// when it builds an image, Docker's when it makes one of a container.
+// tagged reports whether an image has a name. Podman adds a registry to a name without one:
+// localhost when it builds an image, docker.io when it commits a container.
 func tagged(tags []string, name string) bool {
 	return slices.Contains(tags, name) || slices.Contains(tags, "localhost/"+name) ||
 		slices.Contains(tags, "docker.io/library/"+name)
 }
 
-// current reports whether a boxd is this library's.
+// current reports whether this library has the boxd with that checksum.
 func current(sum string) bool {
 	return slices.ContainsFunc(bin.Architectures, func(arch string) bool {
 		return bin.For(arch).Sum == sum

@@ -13,13 +13,13 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// removeLimit is how long the engine may take to begin a removal, or to answer.
+// removeLimit is how long the engine may take to answer, or to begin a removal.
 const removeLimit = 30 * time.Second
 
-// Remove removes a container, whatever it does, with its anonymous volumes, and returns nil where
-// there is none. Once begun it is better done: it does not end with ctx. While the engine says that
-// it is removing the container, Remove waits for it, for up to ten times removeLimit: where a disk
-// is slow, what setups have installed takes it a minute to delete.
+// Remove removes a container and its anonymous volumes, whether it runs or not. If there is no such
+// container, it returns nil. Remove does not end with ctx, because a removal that has begun should
+// be finished. While the engine is removing the container, Remove waits for up to ten times
+// removeLimit: on a slow disk, the deletion of what a setup has installed can take a minute.
 func Remove(ctx context.Context, d *client.Client, id string) error {
 	return removeWithin(ctx, d, id, removeLimit)
 }
@@ -35,15 +35,15 @@ func removeWithin(ctx context.Context, d *client.Client, id string, limit time.D
 			return err
 		}
 		if !beingRemoved(ctx, d, id) {
-			return fmt.Errorf("the engine has not begun to in %v: %w", limit, err)
+			return fmt.Errorf("the engine has not begun the removal within %v: %w", limit, err)
 		}
 	}
-	return fmt.Errorf("the engine is at it for longer than %v: %w", 10*limit, err)
+	return fmt.Errorf("the removal takes longer than %v: %w", 10*limit, err)
 }
 
-// remove asks again where another is removing the container, and where another has paused it just
-// after the engine had killed it: what is frozen does not end, until the engine, which knows of the
-// pause by then, kills and thaws it (moby, daemon/kill.go).
+// remove asks again in two cases: another program is removing the container, or another program has
+// paused it just after the engine has killed it. Frozen processes do not end. When asked again, the
+// engine knows of the pause, so it kills and thaws the container (moby, daemon/kill.go).
 func remove(ctx context.Context, d *client.Client, id string) error {
 	for {
 		_, err := d.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true,
@@ -53,7 +53,7 @@ func remove(ctx context.Context, d *client.Client, id string) error {
 			return nil
 		case !errdefs.IsConflict(err) && !strings.Contains(err.Error(),
 			"did not receive an exit event"):
-			// the former: "removal … is already in progress"
+			// A conflict is "removal … is already in progress".
 			return err
 		}
 		select {
@@ -64,7 +64,7 @@ func remove(ctx context.Context, d *client.Client, id string) error {
 	}
 }
 
-// beingRemoved reports whether the engine is at it, or done.
+// beingRemoved reports whether the engine is removing the container, or has removed it.
 func beingRemoved(ctx context.Context, d *client.Client, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()

@@ -16,12 +16,12 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// What was paused when the engine had just killed it does not end: Docker waits for it, for 12 s,
-// and gives up.
-func TestRemovePausedMeanwhile(t *testing.T) {
+// TestRemovePausedInBetween checks that Remove removes a container that was paused just after the
+// engine had killed it. Such a container does not end. Docker waits for it for 12 s and gives up.
+func TestRemovePausedInBetween(t *testing.T) {
 	d := docker(t)
 	removals := 0
-	e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+	e := proxiedEngine(t, d, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete {
 			return false
 		}
@@ -47,11 +47,12 @@ func TestRemovePausedMeanwhile(t *testing.T) {
 		client.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-	noError(t, Remove(t.Context(), e.Client, created.ID)) // there is none any more
+	noError(t, Remove(t.Context(), e.Client, created.ID)) // it no longer exists
 }
 
-// A removal that takes longer than the engine may take to begin it is waited for: deleting what was
-// installed takes a slow disk a minute.
+// TestRemoveSlowly checks that Remove waits for a removal that the engine has begun, even if it
+// takes longer than the limit for its begin. To delete installed packages takes a slow disk a
+// minute.
 func TestRemoveSlowly(t *testing.T) {
 	d := docker(t)
 	const limit = 200 * time.Millisecond
@@ -67,7 +68,7 @@ func TestRemoveSlowly(t *testing.T) {
 			noError(t, err)
 			t.Cleanup(func() { noError(t, Remove(context.Background(), d, created.ID)) })
 			var removals atomic.Int32
-			e := otherwise(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+			e := proxiedEngine(t, d, func(w http.ResponseWriter, r *http.Request) bool {
 				switch {
 				case r.Method == http.MethodDelete && removals.Add(1) < 3:
 					io.Copy(io.Discard, r.Body) // so that the server sees the client hang up
@@ -88,7 +89,7 @@ func TestRemoveSlowly(t *testing.T) {
 					t.Errorf("it is still there: %v", err)
 				}
 			} else if !errors.Is(err, context.DeadlineExceeded) || removals.Load() != 1 ||
-				!strings.Contains(err.Error(), "the engine has not begun to in 200ms") {
+				!strings.Contains(err.Error(), "not begun the removal within 200ms") {
 				t.Errorf("%d removals: %v", removals.Load(), err)
 			}
 		})

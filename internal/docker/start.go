@@ -10,15 +10,16 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Start creates and starts a container. When Start fails, no container is left. When it returns,
-// the container runs, but boxd perhaps does not: join boxd, then call Answered or PostMortem.
+// Start creates and starts a container. If Start fails, no container is left. When Start returns,
+// the container runs, but boxd may not answer yet: the caller joins boxd, and then calls Answered
+// or, after an error, PostMortem.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 	c := e.newContainer(s)
-	up := c.withSharedBoxd
+	start := c.withSharedBoxd
 	if s.OwnBoxd {
-		up = c.withOwnBoxd
+		start = c.withOwnBoxd
 	}
-	err := up(ctx, e.liveRestore(ctx))
+	err := start(ctx, e.liveRestore(ctx))
 	if err == nil {
 		return c, nil
 	}
@@ -41,22 +42,22 @@ func (c *Container) withOwnBoxd(ctx context.Context, liveRestore bool) error {
 	if err != nil {
 		return fmt.Errorf("put boxd into the container: %w", err)
 	}
-	if err := c.hear(ctx); err != nil && !notReady(err) {
+	if err := c.listenAgain(ctx); err != nil && !notReady(err) {
 		return err
 	}
 	return c.start(ctx)
 }
 
 // withSharedBoxd starts the container with the volume that containers share. If the volume turns
-// out to be empty, withSharedBoxd fills it and makes the container again: the engine removes a
-// container that did not start like one that has ended (AutoRemove).
+// out to be empty, withSharedBoxd fills it and makes the container anew, because the engine removes
+// a container that did not start (AutoRemove).
 func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		seen := c.engine.fills(c.Boxd).done.Load()
 		err := c.create(ctx, liveRestore)
 		if err == nil {
-			err = c.hear(ctx)
+			err = c.listenAgain(ctx)
 		}
 		if err == nil || attempt > 1 && notReady(err) {
 			err = c.start(ctx)
@@ -65,7 +66,7 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 			return err
 		}
 		if attempt > 1 {
-			seen = math.MaxInt64 // the fill of another goroutine did not help: fill it here
+			seen = math.MaxInt64 // another goroutine's fill did not help: fill it here
 		}
 		if err := c.Remove(ctx); err != nil {
 			return err
@@ -76,8 +77,8 @@ func (c *Container) withSharedBoxd(ctx context.Context, liveRestore bool) error 
 	}
 }
 
-// hear listens to the last words of the container, which is about to be started.
-func (c *Container) hear(ctx context.Context) (err error) {
+// listenAgain replaces the container's lastWords, before the container starts.
+func (c *Container) listenAgain(ctx context.Context) (err error) {
 	c.words.close()
 	c.words, err = c.listen(ctx)
 	return err
@@ -93,38 +94,48 @@ func (c *Container) start(ctx context.Context) error {
 	case strings.Contains(text, "unable to find user"),
 		strings.Contains(text, "unable to find group"),
 		strings.Contains(text, "no matching entries in"):
-		return fmt.Errorf("start container: image %q has no entry of that name in its "+
-			"/etc/passwd or /etc/group: set Config.User to "+
-			"a name that is there, or to numbers, \"uid\" or \"uid:gid\", which need none: %w",
-			c.Config.Image, err)
+		return missingUser{fmt.Errorf("start container: Config.User: the name is not in "+
+			"/etc/passwd or /etc/group of image %q: give another name, or numbers, \"uid\" or "+
+			"\"uid:gid\": %w", c.Config.Image, err)}
+	case strings.Contains(text, "capabilities: [[gpu]]"):
+		return fmt.Errorf("start container: Config.GPUs: the engine can give no GPUs: leave GPUs "+
+			"out, or install the NVIDIA Container Toolkit there: %w", err)
 	case noNetwork(text):
 		return fmt.Errorf("start container: %w", missingNetwork{err})
 	}
 	return fmt.Errorf("start container: %w", err)
 }
 
-// notReady reports whether an engine did not attach to a container because it cannot be started.
-// Podman prepares a container for that, and answers 409 if it has no boxd yet, among other things.
-// What it is, only the start says, if it is asked in time: Podman is about to remove such a
-// container (AutoRemove).
+// A missingUser is an error for which errdefs.IsInvalidArgument reports true. The engine answers as
+// if it had failed itself.
+type missingUser struct{ error }
+
+func (e missingUser) InvalidParameter() {}
+func (e missingUser) Unwrap() error     { return e.error }
+
+// notReady reports whether an engine refused to attach to a container because it cannot be started.
+// Podman prepares a container when it attaches, and answers 409 if, for example, boxd's volume is
+// empty. Only the start tells the reason, and only before Podman removes the container
+// (AutoRemove).
 func notReady(err error) bool { return err != nil && strings.Contains(err.Error(), "received 409") }
 
-// noNetwork reports whether an engine says that a container's network is not there: Docker when it
-// starts the container, Podman when it creates it.
+// noNetwork reports whether an error says that the container's network does not exist. Docker says
+// so when it starts the container, Podman when it creates it.
 func noNetwork(text string) bool {
 	return strings.Contains(text, "network") && strings.Contains(text, "not found")
 }
 
-// missingNetwork explains such an error.
+// missingNetwork adds to such an error what to do.
 type missingNetwork struct{ err error }
 
 func (e missingNetwork) Error() string {
-	return "there is no such network; docker network ls shows those there are, docker network " +
-		"create makes one: " + e.err.Error()
+	return "Config.Network: there is no such network: docker network ls shows the networks, and " +
+		"docker network create makes one: " + e.err.Error()
 }
 func (e missingNetwork) Unwrap() error { return e.err }
 
-// Answered is called when boxd has answered. It stops listening to the container's standard error.
+// Answered stops listening to the container's standard error. The caller calls it once boxd has
+// answered or will not be used.
 func (c *Container) Answered() {
 	c.words.close()
 	c.words = nil

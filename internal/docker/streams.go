@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// attached is the standard streams of a process in a container, as a net.Conn.
+// attached is a net.Conn over the standard streams of a process in a container.
 //
 // The engine sends both outputs on one stream, in frames. Read returns standard output, and keeps
 // standard error for Said.
@@ -24,8 +24,8 @@ type attached struct {
 	stderr   *remotebox.Stderr
 }
 
-// newAttached reads through a small buffer, which is for the frames' headers: the rest of a frame
-// goes straight to the caller's larger buffer.
+// newAttached returns an attached that reads through a small buffer, for the frames' headers. The
+// rest of a frame goes straight to the caller's larger buffer.
 func newAttached(conn net.Conn, r io.Reader, log *slog.Logger) *attached {
 	return &attached{Conn: conn, r: bufio.NewReaderSize(r, 4<<10), stderr: remotebox.NewStderr(log)}
 }

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// A Sweeper removes, once and in the background, what killed programs have left.
+// A Sweeper removes in the background what killed programs have left. It does so once.
 type Sweeper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// Sweep starts a Sweeper, which calls also besides. Its Stop is to be called before the engine is
-// closed.
-func (e *Engine) Sweep(ctx context.Context, log *slog.Logger, also func()) *Sweeper {
+// Sweep starts a Sweeper, which first calls before and then Reap. The caller stops the Sweeper
+// before it closes the engine.
+func (e *Engine) Sweep(ctx context.Context, log *slog.Logger, before func()) *Sweeper {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Sweeper{cancel, make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		defer e.rest()
-		also()
+		defer e.closeIdle()
+		before()
 		e.sweep(ctx, log)
 	}()
 	return s
 }
 
-// Stop ends the sweeping and waits for its goroutine.
+// Stop cancels the sweep and waits until its goroutine has ended.
 func (s *Sweeper) Stop() {
 	s.cancel()
 	<-s.done

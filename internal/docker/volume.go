@@ -22,15 +22,15 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// A container has boxd from a volume of its engine, read only, so that starting one copies nothing.
-// There is a volume for each boxd that was ever used there; its label sandshell.boxd is the
-// program's SHA-256. It stays when the last container has gone; "docker volume ls --filter
-// label=sandshell.boxd" shows it, and docker volume rm removes it while no container has it. The
-// next container finds it empty then, and it is filled again.
+// A container has boxd in a read-only volume of its engine, so that a start copies nothing. There
+// is one volume for each version of boxd. Its label sandshell.boxd is the program's SHA-256. The
+// volume stays when the last container is gone: "docker volume ls --filter label=sandshell.boxd"
+// shows it, and docker volume rm removes it. The next container then finds a new, empty volume, and
+// fills it.
 //
-// A process that has CAP_SYS_ADMIN could make the volume writable for itself, and so change what
-// other containers run. A container that can have such processes (Spec.OwnBoxd) gets boxd in a
-// volume of its own, which goes with it.
+// A process with CAP_SYS_ADMIN could make the volume writable and so change what other containers
+// run. A container that can have such processes (Spec.OwnBoxd) gets boxd in a volume of its own,
+// which is removed with it.
 
 // boxdDir is where a container has the volume, boxdPath the program in it.
 const (
@@ -40,24 +40,24 @@ const (
 	boxdLabel = "sandshell.boxd"
 )
 
-// volumeOf is the name of the engine's volume that holds the program. Each program has a volume of
-// its own.
+// volumeOf returns the name of the engine's volume that holds a boxd.
 func volumeOf(b *bin.Binary) string { return "sandshell-boxd-" + b.Sum[:12] + "-" + b.Arch }
 
-// sharedMount is the mount for a container that shares boxd. The engine makes the volume if there
-// is none.
+// sharedMount returns the mount for a container that shares boxd. The engine makes the volume if
+// there is none.
 func sharedMount(b *bin.Binary) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: volumeOf(b), Target: boxdDir, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{
-			NoCopy: true, // an empty volume would get what the image has there
-			Labels: map[string]string{versionLabel: remotebox.Version(), boxdLabel: b.Sum},
+			NoCopy: true, // an empty volume must not get what the image has there
+			Labels: map[string]string{remotebox.VersionLabel: remotebox.Version(),
+				boxdLabel: b.Sum},
 		},
 	}
 }
 
-// ownMount is the mount for a container that does not share boxd. It is writable, so that putBoxd
-// can fill it.
+// ownMount returns the mount for a container that does not share boxd. It is writable, so that
+// putBoxd can fill it.
 func ownMount() mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: boxdDir,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
@@ -74,15 +74,15 @@ func missingBoxd(err error) bool {
 	if !strings.Contains(text, boxdPath) && !strings.Contains(text, "executable") {
 		return false
 	}
-	// Busy (ETXTBSY): while the engine filled the volume it started another process, which for a
-	// moment has the file open too.
+	// ETXTBSY ("text file busy"): the engine started another process while it filled the volume.
+	// For a moment, that process has the file open too.
 	return strings.Contains(text, "no such file") || strings.Contains(text, "not found") ||
 		strings.Contains(text, "text file busy")
 }
 
 // fillBoxd puts boxd into the volume of a container, unless another goroutine of this process has
-// filled it meanwhile: seen is how many fills there had been before the caller found the volume
-// empty. It may race with other processes, and with containers that start.
+// filled it since. seen is the number of fills before the caller found the volume empty. fillBoxd
+// may run at the same time in other processes, and while containers start.
 func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	f := e.fills(c.Boxd)
 	select {
@@ -104,8 +104,8 @@ func (e *Engine) fillBoxd(ctx context.Context, c *Container, seen int64) error {
 	return nil
 }
 
-// fill fills the volume through a container that mounts it and never runs. That container has the
-// image of the box, which is certainly on the engine.
+// fill fills the volume through a container that mounts it and never runs. That container is made
+// from the box's image, which the engine has.
 func (e *Engine) fill(ctx context.Context, c *Container) (err error) {
 	helper := e.newContainer(Spec{Boxd: c.Boxd})
 	defer func() {
@@ -135,7 +135,7 @@ func (e *Engine) fill(ctx context.Context, c *Container) (err error) {
 	if stat, err := e.ContainerStatPath(ctx, helper.ID,
 		client.ContainerStatPathOptions{Path: boxdPath}); err == nil &&
 		stat.Stat.Size == int64(len(program)) {
-		return nil // another process was faster
+		return nil // another process has filled it
 	}
 	return e.putBoxd(ctx, helper.ID, program)
 }
@@ -151,9 +151,10 @@ func (e *Engine) putBoxd(ctx context.Context, id string, program []byte) error {
 	return err
 }
 
-// archiveBoxd makes the archive that is unpacked into the volume. The program has a temporary name
-// there, and a hard link gives it the name that containers start. So under that name the program is
-// whole, and no process has it open for writing: the kernel would not start it then (ETXTBSY).
+// archiveBoxd makes the archive that the engine unpacks into the volume. The program gets a
+// temporary name, and a hard link gives it the name that containers start. So under that name the
+// program is always whole, and no process has it open for writing, which would keep the kernel from
+// starting it (ETXTBSY).
 func archiveBoxd(program []byte) (io.Reader, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -176,14 +177,14 @@ func archiveBoxd(program []byte) (io.Reader, error) {
 	return &out, nil
 }
 
-// fills are this process's fills of one volume. The goroutines of a program that starts many boxes
-// at once take turns; the first one fills the volume, and the others find it filled.
+// fills counts this process's fills of one volume. If goroutines start many boxes at once, they
+// take turns: the first one fills the volume, and the others find it filled.
 type fills struct {
-	turn chan struct{} // held by the goroutine whose turn it is
+	turn chan struct{} // a lock that ctx can end: full while a goroutine has it
 	done atomic.Int64
 }
 
-// allFills are the fills by engine and volume. It is global because every box has a client of its
+// allFills has the fills by engine and volume. It is global because each box has an Engine of its
 // own, and boxes share volumes.
 var allFills sync.Map
 

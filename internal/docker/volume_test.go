@@ -28,7 +28,8 @@ import (
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-// guest is what stands for boxd: it says who it is, and tries to write where it lies.
+// guest is the source of a program that runs in place of boxd. It prints its path and user, and
+// tries to change its own file and directory.
 const guest = `package main
 
 import (
@@ -51,7 +52,7 @@ func main() {
 }
 `
 
-// compileGuest makes a static program of it, once.
+// compileGuest compiles guest to a static program, once for each architecture.
 func compileGuest(t *testing.T, arch string) []byte {
 	t.Helper()
 	make, _ := guests.LoadOrStore(arch, sync.OnceValues(func() ([]byte, error) {
@@ -78,9 +79,9 @@ func compileGuest(t *testing.T, arch string) []byte {
 
 var guests sync.Map // by architecture
 
-// fresh carries a program that no volume holds yet: what follows an ELF file is nothing to the
-// kernel. The test's end removes the volume.
-func fresh(t testing.TB, arch string, program []byte) *bin.Binary {
+// newBinary returns a program that no volume holds yet. It appends random bytes, which the kernel
+// ignores after an ELF file. The volume is removed when the test ends.
+func newBinary(t testing.TB, arch string, program []byte) *bin.Binary {
 	t.Helper()
 	program = append(bytes.Clone(program), rand.Text()...)
 	var compressed bytes.Buffer
@@ -95,6 +96,12 @@ func fresh(t testing.TB, arch string, program []byte) *bin.Binary {
 	return b
 }
 
+// newGuest returns a guest that no volume holds yet.
+func newGuest(t *testing.T) *bin.Binary {
+	t.Helper()
+	return newBinary(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
+}
+
 func removeVolume(d *client.Client, b *bin.Binary) error {
 	_, err := d.VolumeRemove(context.Background(), volumeOf(b), client.VolumeRemoveOptions{})
 	if errdefs.IsNotFound(err) {
@@ -103,7 +110,7 @@ func removeVolume(d *client.Client, b *bin.Binary) error {
 	return err
 }
 
-// ownEngine is an engine with a client of its own.
+// ownEngine returns an Engine with its own client.
 func ownEngine(t *testing.T) *Engine {
 	t.Helper()
 	docker(t)
@@ -113,8 +120,8 @@ func ownEngine(t *testing.T) *Engine {
 	return e
 }
 
-// guestSpec is a container that is to run the program in place of boxd: it stays when it has ended,
-// to be asked what it said.
+// guestSpec returns the Spec of a container that runs the program in place of boxd. The container
+// stays after its end, so that its output can be read.
 func guestSpec(b *bin.Binary, change func(*Spec)) Spec {
 	s := Spec{
 		Config: container.Config{Image: testImage},
@@ -128,7 +135,7 @@ func guestSpec(b *bin.Binary, change func(*Spec)) Spec {
 	return s
 }
 
-// runGuest starts it as a box is started, and returns what it said.
+// runGuest starts a container like a box's, and returns its output.
 func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
 	c, err := e.Start(t.Context(), s)
 	if err != nil {
@@ -138,7 +145,7 @@ func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
 		c.Answered()
 		noError(t, c.Remove(context.Background()))
 	}()
-	ended(t, e, c.ID)
+	waitForEnd(t, e, c.ID)
 	r, err := e.ContainerLogs(t.Context(), c.ID, client.ContainerLogsOptions{ShowStdout: true,
 		ShowStderr: true})
 	noError(t, err)
@@ -149,7 +156,8 @@ func runGuest(t *testing.T, e *Engine, s Spec) (string, error) {
 	return out.String(), nil
 }
 
-func ended(t *testing.T, e *Engine, id string) {
+// waitForEnd waits until a container has ended.
+func waitForEnd(t *testing.T, e *Engine, id string) {
 	t.Helper()
 	waiting := e.ContainerWait(t.Context(), id, client.ContainerWaitOptions{
 		Condition: container.WaitConditionNotRunning})
@@ -160,23 +168,25 @@ func ended(t *testing.T, e *Engine, id string) {
 	}
 }
 
-// intact expects the guest to have run as owner, and to have changed nothing.
-func intact(t *testing.T, said, owner string) {
+// checkGuest checks that the guest has run as owner, and has changed nothing.
+func checkGuest(t *testing.T, said, owner string) {
 	t.Helper()
 	head, errors, _ := strings.Cut(said, "\n")
 	if head != boxdPath+" drwxr-xr-x "+owner+" <nil>" {
-		t.Errorf("it is not as it should be: %q", said)
+		t.Errorf("the guest's path, mode or owner is wrong: %q", said)
 	}
 	if n := strings.Count(errors, "read-only file system"); n != 4 &&
 		!(n == 1 && strings.Count(errors, "operation not permitted") == 3) {
-		t.Errorf("something could be written: %q", errors)
+		t.Errorf("the guest has changed something: %q", errors)
 	}
 }
 
 func TestBoxdVolumeTogether(t *testing.T) {
-	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
+	testenv.NeedsAll(t, "it makes nine containers at once: sshbox's groups make five, and "+
+		"TestBoxdVolumeConfined fills volumes")
+	b := newGuest(t)
 	engines := []*Engine{ownEngine(t), ownEngine(t)}
-	// Without single flight too, as among processes.
+	// Half of the goroutines also call fill directly, without single flight, like other processes.
 	var wg sync.WaitGroup
 	for i := range 6 {
 		e := engines[i%2]
@@ -191,7 +201,7 @@ func TestBoxdVolumeTogether(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			intact(t, said, "0 0")
+			checkGuest(t, said, "0 0")
 		})
 	}
 	wg.Wait()
@@ -209,7 +219,6 @@ func TestBoxdVolumeTogether(t *testing.T) {
 func TestBoxdVolumeConfined(t *testing.T) {
 	program := compileGuest(t, runtime.GOARCH)
 	e := ownEngine(t)
-	// Every one of them with an empty volume.
 	confined := func(user string) func(*Spec) {
 		return func(s *Spec) {
 			s.Config.User, s.Host.ReadonlyRootfs, s.Host.CapDrop = user, true, []string{"ALL"}
@@ -217,21 +226,22 @@ func TestBoxdVolumeConfined(t *testing.T) {
 	}
 	for owner, change := range map[string]func(*Spec){"0 0": nil,
 		"12345 54321": confined("12345:54321"), "0 54321": confined("0:54321")} {
-		said, err := runGuest(t, e, guestSpec(fresh(t, runtime.GOARCH, program), change))
+		// Each guest has a new, empty volume.
+		said, err := runGuest(t, e, guestSpec(newBinary(t, runtime.GOARCH, program), change))
 		noError(t, err)
-		intact(t, said, owner)
+		checkGuest(t, said, owner)
 	}
 	noContainers(t)
 }
 
-// A volume that was removed after it was filled is filled again.
+// TestBoxdVolumeRemoved checks that a start fills a volume again if it was removed.
 func TestBoxdVolumeRemoved(t *testing.T) {
-	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
+	b := newGuest(t)
 	e := ownEngine(t)
 	for range 2 {
 		said, err := runGuest(t, e, guestSpec(b, nil))
 		noError(t, err)
-		intact(t, said, "0 0")
+		checkGuest(t, said, "0 0")
 		noError(t, removeVolume(e.Client, b))
 	}
 	if n := e.fills(b).done.Load(); n != 2 {
@@ -240,9 +250,9 @@ func TestBoxdVolumeRemoved(t *testing.T) {
 	noContainers(t)
 }
 
-// The engine's own words.
+// TestMissingBoxd checks that missingBoxd recognises the engine's error texts.
 func TestMissingBoxd(t *testing.T) {
-	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
+	b := newGuest(t)
 	e := ownEngine(t)
 	starts := func(s Spec) error {
 		c := e.newContainer(s)
@@ -260,7 +270,7 @@ func TestMissingBoxd(t *testing.T) {
 	}
 	err = starts(guestSpec(b, func(s *Spec) { s.Host.NetworkMode = "no-such-network" }))
 	if err == nil || missingBoxd(err) {
-		t.Errorf("taken for a missing boxd: %v", err)
+		t.Errorf("reported as a missing boxd: %v", err)
 	}
 	for _, text := range []string{
 		`crun: executable file ` + "`/.sandshell/boxd`" +
@@ -273,22 +283,22 @@ func TestMissingBoxd(t *testing.T) {
 	}
 	if missingBoxd(nil) || missingBoxd(errors.New("no such file or directory")) ||
 		missingBoxd(errors.New(`exec: "/.sandshell/boxd": permission denied`)) {
-		t.Error("taken for a missing boxd")
+		t.Error("another error is reported as a missing boxd")
 	}
 }
 
 func TestBoxdOfAnotherArchitecture(t *testing.T) {
 	testenv.NeedsAll(t, "it compiles for that architecture")
 	arch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
-	b := fresh(t, arch, compileGuest(t, arch))
+	b := newBinary(t, arch, compileGuest(t, arch))
 	e := ownEngine(t)
 	c, err := e.Start(t.Context(), guestSpec(b, nil))
-	if err == nil { // some runtimes say it at the start
+	if err == nil { // some runtimes refuse at the start
 		defer func() {
 			c.Answered()
 			noError(t, c.Remove(context.Background()))
 		}()
-		ended(t, e, c.ID)
+		waitForEnd(t, e, c.ID)
 		err = c.PostMortem(t.Context(), errors.New("nobody answers"))
 	}
 	t.Log(err)
@@ -306,14 +316,14 @@ func TestBoxdOfAnotherArchitecture(t *testing.T) {
 	}
 }
 
-// Whenever it ends, no helper is left.
+// TestBoxdVolumeCancelled checks that no helper container is left, whenever ctx ends.
 func TestBoxdVolumeCancelled(t *testing.T) {
 	testenv.NeedsAll(t, "it fills volumes again and again: TestBoxdVolumeRemoved and "+
 		"TestBoxdVolumeTogether do every day")
 	e := ownEngine(t)
 	program := compileGuest(t, runtime.GOARCH)
 	for _, after := range []time.Duration{0, 20 * time.Millisecond, 80 * time.Millisecond} {
-		b := fresh(t, runtime.GOARCH, program)
+		b := newBinary(t, runtime.GOARCH, program)
 		c := e.newContainer(guestSpec(b, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		if err := e.fillBoxd(ctx, c, 0); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -321,10 +331,10 @@ func TestBoxdVolumeCancelled(t *testing.T) {
 		}
 		cancel()
 		noContainers(t)
-		noError(t, e.fillBoxd(t.Context(), c, 0)) // and its turn is over
+		noError(t, e.fillBoxd(t.Context(), c, 0)) // the cancelled fill does not block the next
 		noContainers(t)
 	}
-	b := fresh(t, runtime.GOARCH, program)
+	b := newBinary(t, runtime.GOARCH, program)
 	b.Compressed = b.Compressed[:100]
 	c := e.newContainer(guestSpec(b, nil))
 	if err := e.fillBoxd(t.Context(), c, 0); err == nil ||
@@ -339,7 +349,8 @@ func TestBoxdVolumeCancelled(t *testing.T) {
 	noContainers(t)
 }
 
-// What the image has where boxd is to be neither comes into the volume nor in its way.
+// TestBoxdVolumeOverImage checks that files that an image has at boxd's path are neither copied
+// into the volume nor in its way.
 func TestBoxdVolumeOverImage(t *testing.T) {
 	testenv.NeedsAll(t, "it makes an image, and fills a volume once more: "+
 		"TestImageWithOurDirectory has such an image every day")
@@ -357,17 +368,17 @@ func TestBoxdVolumeOverImage(t *testing.T) {
 	})
 	_, err = e.ContainerStart(t.Context(), created.ID, client.ContainerStartOptions{})
 	noError(t, err)
-	ended(t, e, created.ID)
+	waitForEnd(t, e, created.ID)
 	committed, err := e.ContainerCommit(t.Context(), created.ID, client.ContainerCommitOptions{})
 	noError(t, err)
 	t.Cleanup(func() {
 		_, err := e.ImageRemove(context.Background(), committed.ID, client.ImageRemoveOptions{})
 		noError(t, err)
 	})
-	b := fresh(t, runtime.GOARCH, compileGuest(t, runtime.GOARCH))
+	b := newGuest(t)
 	said, err := runGuest(t, e, guestSpec(b, func(s *Spec) { s.Config.Image = committed.ID }))
 	noError(t, err)
-	intact(t, said, "0 0")
+	checkGuest(t, said, "0 0")
 }
 
 func BenchmarkFillBoxd(b *testing.B) {
@@ -376,7 +387,7 @@ func BenchmarkFillBoxd(b *testing.B) {
 	noError(b, err)
 	for b.Loop() {
 		b.StopTimer()
-		binary := fresh(b, runtime.GOARCH, program)
+		binary := newBinary(b, runtime.GOARCH, program)
 		b.StartTimer()
 		noError(b, e.fill(b.Context(), e.newContainer(guestSpec(binary, nil))))
 	}

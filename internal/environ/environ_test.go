@@ -7,12 +7,15 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	require.NoError(t, Check(nil))
-	require.NoError(t, Check([]string{"A=", "B=b=c", "odd.name=\n", "A=1"}))
-	for entry, message := range map[string]string{"A": `"A"`, "": `""`, "=a": `""`, "A=\x00": `"A"`,
-		"\x00=a": `"\x00"`} {
-		require.EqualError(t, Check([]string{"X=1", entry, "Y"}),
-			"environment "+message+": want NAME=value without NUL bytes")
+	require.NoError(t, Check("Env", nil))
+	require.NoError(t, Check("Env", []string{"A=", "B=b=c", "odd.name=\n", "A=1"}))
+	for entry, message := range map[string]string{
+		"A": `"A" has no "="`, "": "it is empty", "=a": "it has no name",
+		"A=\x00": `"A" has a NUL byte`, "\x00=a": `"\x00" has a NUL byte`,
+		"A B=secret": `the name "A B" has a space or a control character`,
+	} {
+		require.EqualError(t, Check("Env", []string{"X=1", entry, "Y"}),
+			"Env[1]: "+message+": want NAME=value")
 	}
 }
 

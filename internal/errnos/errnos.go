@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// texts are Linux's texts of its errors in the C locale, as libc and Go have them, in lower case.
+// texts are the texts of Linux's errors in the C locale, in lower case. libc and Go have the same.
 var texts = map[string]syscall.Errno{
 	"file exists":                       syscall.EEXIST,
 	"is a directory":                    syscall.EISDIR,
@@ -34,9 +34,9 @@ var texts = map[string]syscall.Errno{
 	"broken pipe":                       syscall.EPIPE,
 }
 
-// Of returns the error that a message names, the last if there are several; 0 if there is none. The
-// error stands between colons, or in ksh's brackets: "cat: f: Permission denied", "sh: f: cannot
-// create [Permission denied]", "zsh:1: permission denied: f".
+// Of returns the error that a message names, or 0. If it names several, Of returns the last. The
+// error's text is between colons, or in brackets, as ksh writes it: "cat: f: Permission denied",
+// "sh: f: cannot create [Permission denied]", "zsh:1: permission denied: f".
 func Of(message string) syscall.Errno {
 	for _, piece := range slices.Backward(strings.FieldsFunc(message, func(r rune) bool {
 		return strings.ContainsRune(":[]\n", r)

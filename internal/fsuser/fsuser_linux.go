@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becoming is held while a thread has another user's ids: the dumpable attribute of the whole
+// idsMu is held while a thread has another user's ids, because the dumpable attribute of the whole
 // process changes with them.
-var becoming sync.Mutex
+var idsMu sync.Mutex
 
 // As calls f on a thread that has these file system ids during the call. Goroutines that f starts
 // do not have them. called is false if this process may not take the ids: that needs root with
@@ -36,8 +36,8 @@ func As(ids IDs, f func()) (called bool) {
 // own ids again. When the ids change, the kernel makes the process undumpable, which hides it from
 // its own user and gives its /proc to root.
 func become(ids IDs, f func()) (called, restored bool) {
-	becoming.Lock()
-	defer becoming.Unlock()
+	idsMu.Lock()
+	defer idsMu.Unlock()
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err == nil && dumpable == 1 {
 		defer unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
@@ -47,12 +47,13 @@ func become(ids IDs, f func()) (called, restored bool) {
 	if err != nil || regroup && !setGroups(ids.Groups) {
 		return false, true
 	}
-	for _, take := range []func(IDs) (taken bool, give func() bool){fileSystemIDs, effectiveIDs} {
-		taken, give := take(ids)
+	for _, set := range []func(IDs) (taken bool, restore func() bool){
+		setFileSystemIDs, setEffectiveIDs} {
+		taken, restore := set(ids)
 		if called = taken; taken {
 			f()
 		}
-		if !give() {
+		if !restore() {
 			return called, false
 		}
 		if called {
@@ -62,11 +63,11 @@ func become(ids IDs, f func()) (called, restored bool) {
 	return called, !regroup || setGroups(ownGroups)
 }
 
-// fileSystemIDs sets the thread's file system ids. give restores its own, and reports whether it
-// could.
-func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
+// setFileSystemIDs sets the thread's file system ids. restore restores its own ids, and reports
+// whether it could.
+func setFileSystemIDs(ids IDs) (taken bool, restore func() bool) {
 	// Both calls return the previous id, and no error. With -1 they change nothing. The group is
-	// set first: that needs root's rights.
+	// set first, because that needs root's rights.
 	set := func(call, id uintptr) int {
 		before, _, _ := unix.RawSyscall(call, id, 0, 0)
 		return int(before)
@@ -76,7 +77,7 @@ func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
 	ownUID := set(setfsuid, uintptr(ids.UID))
 	taken = set(setfsuid, none) == ids.UID && set(setfsgid, none) == ids.GID
 	return taken, func() bool {
-		if ownUID < 0 || ownGID < 0 { // there is no such call
+		if ownUID < 0 || ownGID < 0 { // the kernel has no such call
 			return true
 		}
 		set(setfsuid, uintptr(ownUID))
@@ -85,16 +86,16 @@ func fileSystemIDs(ids IDs) (taken bool, give func() bool) {
 	}
 }
 
-// effectiveIDs sets the thread's effective ids, which the file system ids follow. It is for gVisor,
-// which has no calls for the file system ids alone. The saved ids stay, so give can restore the
-// others. (unix.Setresuid sets the ids of all threads.)
-func effectiveIDs(ids IDs) (taken bool, give func() bool) {
+// setEffectiveIDs sets the thread's effective ids, and with them its file system ids. It is for
+// gVisor, which has no calls for the file system ids alone. The saved ids stay, so that restore can
+// restore the others. (unix.Setresuid would set the ids of all threads.)
+func setEffectiveIDs(ids IDs) (taken bool, restore func() bool) {
 	set := func(call uintptr, id int) bool {
 		const same = ^uintptr(0)
 		_, _, errno := unix.RawSyscall(call, same, uintptr(id), same)
 		return errno == 0
 	}
-	ownUID, ownGID := effective()
+	ownUID, ownGID := effectiveIDs()
 	if !set(setresgid, ids.GID) {
 		return false, func() bool { return true }
 	}
@@ -105,14 +106,15 @@ func effectiveIDs(ids IDs) (taken bool, give func() bool) {
 	}
 }
 
-// effective returns the thread's effective ids.
-func effective() (uid, gid int) {
+// effectiveIDs returns the thread's effective ids.
+func effectiveIDs() (uid, gid int) {
 	u, _, _ := unix.RawSyscall(geteuid, 0, 0, 0)
 	g, _, _ := unix.RawSyscall(getegid, 0, 0, 0)
 	return int(u), int(g)
 }
 
-// setGroups sets the thread's supplementary groups. (syscall.Setgroups sets those of all threads.)
+// setGroups sets the thread's supplementary groups. (syscall.Setgroups would set those of all
+// threads.)
 func setGroups(ids []int) bool {
 	list := make([]uint32, len(ids)+1) // one more, so that there is a first element
 	for i, id := range ids {

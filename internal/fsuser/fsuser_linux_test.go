@@ -11,33 +11,34 @@ import (
 	"github.com/sandshell/sandshell/internal/test/seccomptest"
 )
 
-const withoutIn = "SANDSHELL_TEST_WITHOUT_SETFSUID"
+const withoutSetfsuid = "SANDSHELL_TEST_WITHOUT_SETFSUID"
 
-// TestAs: f has the other user's rights to files, what it makes is that user's, and behind it this
-// process has its own rights again; also where the kernel has no file system ids, as gVisor's.
+// During As, f has the other user's rights to files, and the files that it makes are that user's.
+// Afterwards this process has its own rights again. The same is true on a kernel without calls for
+// file system ids, such as gVisor's.
 func TestAs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root becomes other users: run it as root")
 	}
-	without := os.Getenv(withoutIn) != ""
+	without := os.Getenv(withoutSetfsuid) != ""
 	if without {
 		if err := seccomptest.Refuse(unix.ENOSYS, true, setfsuid, setfsgid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	asAnother(t)
+	testAs(t)
 	if without {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestAs$")
-	cmd.Env = append(os.Environ(), withoutIn+"=1")
+	cmd.Env = append(os.Environ(), withoutSetfsuid+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("without setfsuid: %v\n%s", err, out)
 	}
 }
 
-func asAnother(t *testing.T) {
-	// not t.TempDir: others cannot enter its parents
+func testAs(t *testing.T) {
+	// t.TempDir would not do: other users cannot enter its parents.
 	dir, err := os.MkdirTemp("/tmp", "sandshell-fsuser-")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func asAnother(t *testing.T) {
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	for range 3 {
 		if !As(IDs{UID: 12345, GID: 12346, Groups: []int{12346, 54321}}, func() {
-			another(t, secret, shared, made)
+			tryAsUser(t, secret, shared, made)
 		}) {
 			t.Fatal("it may not")
 		}
@@ -74,13 +75,13 @@ func asAnother(t *testing.T) {
 			t.Errorf("it was dumpable %d and is %d", dumpable, now)
 		}
 	}
-	if uid, gid := effective(); uid != 0 || gid != 0 {
+	if uid, gid := effectiveIDs(); uid != 0 || gid != 0 {
 		t.Errorf("this thread is %d:%d's", uid, gid)
 	}
 }
 
-// another is what the other user tries.
-func another(t *testing.T, secret, shared, made string) {
+// tryAsUser tries what the other user may and may not do.
+func tryAsUser(t *testing.T, secret, shared, made string) {
 	if _, err := os.ReadFile(secret); !os.IsPermission(err) {
 		t.Errorf("root's file: %v", err)
 	}

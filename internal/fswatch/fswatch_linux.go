@@ -19,10 +19,10 @@ import (
 // directory: a program that replaces the file makes another inode, which a watch of the first inode
 // would not see.
 type Watch struct {
-	file *os.File
-	only string // the entry to report; "": all
-	buf  []byte
-	over bool // the directory is gone
+	file  *os.File
+	only  string // the entry to report; "": all
+	buf   []byte
+	ended bool // the directory has been removed or moved
 
 	// movedFrom is the name in the last event of an entry that was moved away, and cookie
 	// identifies the event with the new name that belongs to it; 0: none. Between these two,
@@ -32,14 +32,14 @@ type Watch struct {
 }
 
 const (
-	entries = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB |
+	entryEvents = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_ATTRIB |
 		unix.IN_DELETE | unix.IN_MOVED_FROM
-	ends = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
-	mask = entries | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR |
+	endEvents     = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT | unix.IN_IGNORED
+	watchedEvents = entryEvents | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR |
 		unix.IN_EXCL_UNLINK
 )
 
-// New begins to watch a directory's entries, or a file. Symbolic links are followed.
+// New starts to watch a directory's entries, or a file. It follows symbolic links.
 func New(name string) (*Watch, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -54,7 +54,7 @@ func New(name string) (*Watch, error) {
 		}
 		dir, w.only = filepath.Split(file)
 	}
-	// Close ends a Next only if the descriptor does not block
+	// Close ends a Next only if the descriptor is non-blocking.
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
 		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances",
@@ -64,7 +64,7 @@ func New(name string) (*Watch, error) {
 		return nil, err
 	}
 	w.file = os.NewFile(uintptr(fd), "inotify")
-	_, err = unix.InotifyAddWatch(fd, dir, mask)
+	_, err = unix.InotifyAddWatch(fd, dir, watchedEvents)
 	if errors.Is(err, unix.ENOSPC) {
 		err = fmt.Errorf("%w for watches: end others, or raise the limit "+
 			"fs.inotify.max_user_watches", err)
@@ -80,7 +80,7 @@ func New(name string) (*Watch, error) {
 // the directory no longer exists, and fs.ErrClosed after Close. Next must not be called
 // concurrently.
 func (w *Watch) Next() ([]sandbox.FileEvent, error) {
-	for !w.over {
+	for !w.ended {
 		n, err := w.file.Read(w.buf)
 		if err != nil {
 			return nil, err
@@ -92,9 +92,9 @@ func (w *Watch) Next() ([]sandbox.FileEvent, error) {
 	return nil, fmt.Errorf("%w: what is watched was removed or moved away", syscall.ENOENT)
 }
 
-// parse parses the kernel's events.
+// parse returns the events in b, the kernel's, that are to be reported.
 func (w *Watch) parse(b []byte) (events []sandbox.FileEvent) {
-	for len(b) >= unix.SizeofInotifyEvent && !w.over {
+	for len(b) >= unix.SizeofInotifyEvent && !w.ended {
 		what, cookie := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:])
 		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
 		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
@@ -122,8 +122,8 @@ func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
 	switch {
 	case what&unix.IN_Q_OVERFLOW != 0:
 		e.Op = sandbox.FileOverflow
-	case what&ends != 0:
-		w.over = true
+	case what&endEvents != 0:
+		w.ended = true
 	case what&unix.IN_CREATE != 0:
 		e.Op = sandbox.FileCreated
 	case what&unix.IN_MOVED_TO != 0:

@@ -24,7 +24,8 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// TestOverflow: what does not fit is told as such, in its place, and what comes then is seen.
+// If the kernel's queue overflows, FileOverflow stands for the lost events, and later events
+// follow.
 func TestOverflow(t *testing.T) {
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	noError(t, err)
@@ -39,7 +40,8 @@ func TestOverflow(t *testing.T) {
 	noError(t, err)
 	defer w.Close()
 	for i := range limit + 10 {
-		noError(t, os.Chmod(names[i%2], 0o600)) // by turns: equal events in a row are one
+		// Two files in turn: the kernel merges equal events in a row.
+		noError(t, os.Chmod(names[i%2], 0o600))
 	}
 	var got []sandbox.FileEvent
 	for len(got) <= limit {
@@ -65,8 +67,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestGone: what happened before a directory was removed is told before its end is, and so is a
-// file's.
+// Events from before the removal of a directory, or of a file, are reported before its end.
 func TestGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	noError(t, os.Mkdir(dir, 0o700))
@@ -93,7 +94,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestClose: Close frees Next.
+// Close makes Next return.
 func TestClose(t *testing.T) {
 	w, err := New(t.TempDir())
 	noError(t, err)

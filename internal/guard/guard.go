@@ -44,8 +44,8 @@ func Call(what string, f func() error) (err error) {
 	return f()
 }
 
-// Go is Call in a goroutine of its own. The channel gets the error. If f calls runtime.Goexit, as
-// testing.T's FailNow does, the error says so.
+// Go calls f as Call does, in a goroutine of its own. The channel gets the error. If f calls
+// runtime.Goexit, as testing.T's FailNow does, the error says so.
 func Go(what string, f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

@@ -40,7 +40,7 @@ func TestGo(t *testing.T) {
 	require.EqualError(t, err, "f has ended its goroutine")
 }
 
-// A faulty panics once, and else takes and gives one byte.
+// A faulty panics once if panics is set. Later calls write or read one byte and return an error.
 type faulty struct{ panics bool }
 
 func (f *faulty) Write([]byte) (int, error) { return f.one() }

@@ -32,7 +32,7 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteString implements io.StringWriter, as Write.
+// WriteString is Write for a string.
 func (b *Buffer) WriteString(s string) (int, error) {
 	write(b, s)
 	return len(s), nil
@@ -56,7 +56,7 @@ func write[T []byte | string](b *Buffer, p T) {
 	b.tail = append(b.tail, p...)
 }
 
-// Skip counts n bytes as written and omitted. What is written after them belongs to the tail.
+// Skip counts n bytes as written and omitted. Later writes go to the tail.
 func (b *Buffer) Skip(n int64) {
 	b.omitted += n + int64(len(b.tail))
 	b.tail = b.tail[:0]
@@ -84,7 +84,7 @@ func (b *Buffer) Next(n int) Buffer {
 	return first
 }
 
-// Reset forgets everything but Max, and frees the memory.
+// Reset makes b empty and frees its memory. Max stays.
 func (b *Buffer) Reset() { *b = Buffer{Max: b.Max} }
 
 // Clone returns a copy of b.
@@ -117,7 +117,7 @@ func (b *Buffer) HeadTail() (head, tail string, omitted int64) {
 	return head, tail, written - int64(len(head)+len(tail))
 }
 
-// trimEnd cuts off the beginning of a rune that does not end in s.
+// trimEnd removes an incomplete rune at the end of s.
 func trimEnd(s string) string {
 	for i := len(s) - 1; i >= max(len(s)-utf8.UTFMax+1, 0); i-- {
 		if utf8.RuneStart(s[i]) {
@@ -130,7 +130,7 @@ func trimEnd(s string) string {
 	return s
 }
 
-// trimStart cuts off the rest of a rune that may have begun before s.
+// trimStart removes bytes at the start of s that continue a rune.
 func trimStart(s string) string {
 	n := 0
 	for n < min(len(s), utf8.UTFMax-1) && !utf8.RuneStart(s[n]) {

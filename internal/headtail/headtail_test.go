@@ -62,8 +62,8 @@ func TestMaxChanges(t *testing.T) {
 	b.Max = 100
 	b.WriteString("ijk")
 	text, omitted = b.Text()
-	require.Equal(t, "0123456789ghijk", text, "of what was written under the smaller Max, no "+
-		"more is there")
+	require.Equal(t, "0123456789ghijk", text, "bytes dropped under the smaller Max do not come "+
+		"back")
 	require.EqualValues(t, 6, omitted)
 }
 
@@ -78,7 +78,7 @@ func TestSkip(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	const written = "0123456789abcdef" // of which Max 8 keeps 0123 and cdef
+	const written = "0123456789abcdef" // Max 8 keeps 0123 and cdef
 	for n, want := range map[int]struct {
 		first        string
 		firstOmitted int64
@@ -108,7 +108,7 @@ func TestNext(t *testing.T) {
 	b := Buffer{Max: 8}
 	b.WriteString("0123456")
 	first := b.Next(2)
-	first.WriteString("!") // neither writes into the other
+	first.WriteString("!") // must not write into b
 	b.WriteString("789")
 	text, _ := first.Text()
 	require.Equal(t, "01!", text)
@@ -133,7 +133,7 @@ func FuzzText(f *testing.F) {
 	f.Add(strings.Repeat("😀", 20), 31, 7)
 	f.Fuzz(func(t *testing.T, written string, most, chunk int) {
 		if most < 0 || most > 1<<20 || chunk <= 0 {
-			t.Skip("a Buffer has a size, and a write is no less than a byte")
+			t.Skip("no such Buffer, or no such write")
 		}
 		b := Buffer{Max: most}
 		for rest := written; rest != ""; {
@@ -149,7 +149,7 @@ func FuzzText(f *testing.F) {
 		}
 		require.LessOrEqual(t, len(text), most)
 		require.GreaterOrEqual(t, len(text), min(most, len(written))-2*(utf8.UTFMax-1),
-			"what is eaten of either side")
+			"how many bytes are cut off on each side")
 		for head := range len(text) + 1 { // the cut is somewhere
 			tail := len(text) - head
 			if head <= most/2 && strings.HasPrefix(written, text[:head]) &&
@@ -162,7 +162,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// between reports whether there is no rune of s before and after i.
+// between reports whether no rune of s begins before i and ends after it.
 func between(s string, i int) bool {
 	for start := max(i-utf8.UTFMax+1, 0); start < i; start++ {
 		if r, size := utf8.DecodeRuneInString(s[start:]); (r != utf8.RuneError || size > 1) &&

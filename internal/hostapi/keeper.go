@@ -23,9 +23,13 @@ type KeptProcess interface {
 	Process
 	// SetNote stores a text with the process on the host, in place of the previous one.
 	SetNote(note string) error
-	// Detach releases the process, as Close does, but leaves the program running. After one of the
-	// two, the other does nothing.
+	// Detach releases the process, as Close does, but leaves the program running. After Close,
+	// Detach does nothing, and after Detach, Close does nothing.
 	Detach()
+	// HandOver does what Detach does, and returns when the host has all that was written to the
+	// inputs, the size and the note, also if the connection to the host is cut meanwhile. An error
+	// says that ctx has ended first. If the host is lost, HandOver returns nil at once.
+	HandOver(ctx context.Context) error
 	// Close is Close of shellbox.Process.
 	Close() error
 }
@@ -33,8 +37,9 @@ type KeptProcess interface {
 // A Kept is a process that another program has started.
 type Kept struct {
 	Process    KeptProcess // a shellbox.Process
+	Ended      bool        // it has ended, so its id may be another process's
 	Note       string      // the text of the last SetNote
-	Rows, Cols int         // of its terminal; 0: it has none
+	Rows, Cols int         // of its terminal; 0 if it has none
 	Backlog    int64       // how many bytes of its output can be read already
 	Skipped    int64       // how many bytes before those are no longer kept
 }
@@ -46,7 +51,7 @@ type Forgetter interface {
 }
 
 // A SkippedError is the error of a Read of a process's Stdout where the next bytes are no longer
-// kept. The next Read goes on behind them.
+// kept. The next Read continues after them.
 type SkippedError struct{ Bytes int64 }
 
 func (e *SkippedError) Error() string {

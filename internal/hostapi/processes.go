@@ -42,8 +42,8 @@ type Processes interface {
 	// after its parent. Processes of another user are included, with what the host may see of them.
 	Tree(ctx context.Context, pids ...int) ([]proc.Process, error)
 
-	// Alive returns those of these processes that exist, zombies included. Image and Name may be
-	// missing. Where there is no /proc, only PID and State are set, and State is "S".
+	// Alive returns those of these processes that exist, zombies included. Image, Name and
+	// Caught may be missing. Where there is no /proc, only PID and State are set, and State is "S".
 	Alive(ctx context.Context, pids ...int) ([]proc.Process, error)
 
 	// Marked returns the ids of the processes that had word somewhere in their environment when
@@ -51,7 +51,7 @@ type Processes interface {
 	Marked(ctx context.Context, word string) ([]int, error)
 
 	// Program returns the working directory of a process, and the environment, "NAME=value", that
-	// it was executed with. "" and nil: unknown.
+	// it was executed with. If they are unknown, it returns "" and nil.
 	Program(ctx context.Context, pid int) (dir string, env []string, err error)
 
 	// Look looks at a process on a terminal, and at all threads that wait for that terminal's
@@ -67,8 +67,8 @@ type Processes interface {
 	// sane -onlcr -echoctl does. A terminal that cannot be opened stays as it is.
 	ResetModes(ctx context.Context, tty int) error
 
-	// Uptime returns the time since the start of the machine, on the clock of Process.Start. 0:
-	// unknown.
+	// Uptime returns the time since the start of the machine, on the clock of Process.Start, or 0
+	// if it is unknown.
 	Uptime(ctx context.Context) (time.Duration, error)
 
 	// Signal sends each process each signal, in the given order, and returns how many were sent. It
@@ -77,8 +77,8 @@ type Processes interface {
 	Signal(ctx context.Context, pids []int, signals ...proc.Signal) (sent int, err error)
 
 	// Interrupt sends SIGINT to the foreground process group of the terminal of p, as the interrupt
-	// key does. To ask for that group and to send the signal afterwards would be too late for a
-	// loop of short programs. sent is false if the group is unknown or may not be signalled.
+	// key does. It does both in one call: in a loop of short programs, the group would change
+	// between two calls. sent is false if the group is unknown or may not be signalled.
 	Interrupt(ctx context.Context, p Process) (sent bool, err error)
 
 	// Settle waits until the program has received all that was written to its Stdin before the

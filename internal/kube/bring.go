@@ -14,11 +14,12 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// waitPause is how often the container looks whether boxd has been brought.
+// waitPause is how long the container's script waits between two looks for boxd.
 const waitPause = 50 * time.Millisecond
 
-// waitForBoxd is what the container runs until then: it becomes boxd. $1 is how often it looks; the
-// rest is boxd's command line. Some shells' sleep takes whole seconds only.
+// waitForBoxd is the container's script: it waits for boxd, and then becomes it. $1 is how many
+// times it looks, and the other arguments are boxd's command line. The sleep of some images takes
+// only whole seconds.
 const waitForBoxd = `trap 'exit 0' TERM
 n=$1; shift
 until [ -x "$1" ]; do
@@ -27,11 +28,12 @@ until [ -x "$1" ]; do
 done
 exec "$@"`
 
-// bringBoxd takes boxd on its standard input, verifies it, and becomes "boxd join". $1 is wire.Dir,
-// $2 the box. It says the machine and whether it can uncompress, reads the length and the checksum
-// of what comes, and says "ok" when that is in place: until then nothing more comes, so whoever
-// reads ahead reads nothing else. Nobody but the directory's owner may put another program there
-// from then on.
+// bringBoxd is the script of an exec that reads boxd from its standard input, verifies it, and
+// becomes "boxd join". $1 is wire.Dir, and $2 is the box. It prints the machine's architecture and
+// whether it has gzip, reads the length and the checksum of the program, reads the program, and
+// prints "ok". Nothing else is sent to it before the "ok", so a tool that reads ahead swallows
+// nothing of what is for boxd join. When it is done, only the directory's owner may put another
+// program there.
 const bringBoxd = `fail() { echo "$*" >&2; exit 1; }
 new=$1/boxd.$$
 z=; command -v gzip >/dev/null 2>&1 && z=gzip
@@ -40,15 +42,15 @@ echo "$(uname -m) $z"
 read -r n sum || exit 1
 if [ "$z" ]; then head -c "$n" | gzip -dc; else head -c "$n"; fi >"$new" || fail "cannot write $new"
 got=$(sha256sum <"$new")
-[ "${got%% *}" = "$sum" ] || fail "boxd has not come as it is"
+[ "${got%% *}" = "$sum" ] || fail "boxd was damaged on the way"
 chmod 755 "$new" || exit 1
 chmod 755 "$1" 2>/dev/null
 mv -f "$new" "$1/boxd" || exit 1
 echo ok
 exec "$1/boxd" join "$2"`
 
-// Join implements client.Place: it executes "boxd join" in the pod, whose streams are a connection
-// to boxd. The first time it brings boxd by the same exec.
+// Join implements client.Place. It executes "boxd join" in the pod, whose streams are a connection
+// to boxd. The first time, the same exec brings boxd.
 func (p *Pod) Join(ctx context.Context) (client.Streams, error) {
 	if p.brought.Load() {
 		return p.join(ctx, wire.Path, "join", p.Box)
@@ -73,12 +75,12 @@ func (p *Pod) Join(ctx context.Context) (client.Streams, error) {
 	return s, nil
 }
 
-// Control implements client.Controller: boxd is, or will be, the container's first process.
+// Control implements client.Controller. boxd is, or will be, the container's first process.
 func (p *Pod) Control(ctx context.Context) (client.Streams, error) {
 	s, err := p.cluster.attach(ctx, p.Name)
 	if err != nil {
 		return nil, fmt.Errorf("attach to the pod: %w",
-			p.cluster.explain(err, "attach", "pods", p.Name))
+			p.cluster.Explain(err, "attach", "pods", p.Name))
 	}
 	return s, nil
 }
@@ -87,12 +89,12 @@ func (p *Pod) join(ctx context.Context, command ...string) (client.Streams, erro
 	s, err := p.cluster.exec(ctx, p.Name, command)
 	if err != nil {
 		return nil, fmt.Errorf("execute boxd join in the pod: %w",
-			p.cluster.explain(err, "exec", "pods", p.Name))
+			p.cluster.Explain(err, "exec", "pods", p.Name))
 	}
 	return s, nil
 }
 
-// bring speaks with bringBoxd.
+// bring talks to bringBoxd, which has the streams s.
 func bring(s io.ReadWriter) error {
 	line, err := bounded.BareLine(s, "the answer of the program that brings boxd", 200)
 	if err != nil {
@@ -101,8 +103,8 @@ func bring(s io.ReadWriter) error {
 	machine, z, _ := strings.Cut(line, " ")
 	b := bin.For(machine)
 	if b == nil {
-		return fmt.Errorf("boxd is there for linux/amd64 and linux/arm64 only, and the node is "+
-			"%q: set Config.NodeSelector, as kubernetes.io/arch=amd64", machine)
+		return fmt.Errorf("there is no boxd for the node, which is %q: set Config.NodeSelector to "+
+			"nodes of linux/amd64 or linux/arm64, such as kubernetes.io/arch=amd64", machine)
 	}
 	program := b.Compressed
 	if z == "" {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shells are those that images have, as they are called.
+// shells are the command lines of the shells that images have.
 var shells = map[string][]string{"bash": {"bash"}, "dash": {"dash"}, "busybox": {"busybox", "sh"}}
 
 // pipes are a process's standard streams.
@@ -25,8 +25,8 @@ type pipes struct {
 	io.Writer
 }
 
-// Boxd is brought as a pod's exec brings it, in real shells: verified, with and without something
-// that uncompresses.
+// TestBring brings boxd in real shells, as a pod's exec does. boxd is verified, with and without
+// gzip.
 func TestBring(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the script is for Linux")
@@ -58,7 +58,7 @@ func TestBring(t *testing.T) {
 				require.NoError(t, cmd.Start())
 				require.NoError(t, bring(pipes{out, in}), &said)
 				require.Error(t, cmd.Wait())
-				// boxd itself says so: there is no box
+				// This is the message of boxd join: there is no box here.
 				require.Contains(t, said.String(), "reach the box")
 				got, err := os.ReadFile(filepath.Join(dir, "boxd"))
 				require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// tools is a PATH with these programs only.
+// tools returns a PATH that has only these programs.
 func tools(t *testing.T, names ...string) string {
 	dir := t.TempDir()
 	for _, name := range names {
@@ -81,7 +81,7 @@ func tools(t *testing.T, names ...string) string {
 	return dir
 }
 
-// What has not come as it is does not become boxd.
+// TestBringDamaged checks that a program with another checksum does not become boxd.
 func TestBringDamaged(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the script is for Linux")
@@ -93,11 +93,11 @@ func TestBringDamaged(t *testing.T) {
 	cmd.Stderr = &said
 	cmd.Stdin = bytes.NewBufferString("3 0123\nabc")
 	require.Error(t, cmd.Run())
-	require.Contains(t, said.String(), "boxd has not come as it is")
+	require.Contains(t, said.String(), "boxd was damaged on the way")
 	require.NoFileExists(t, filepath.Join(dir, "boxd"))
 }
 
-// The container waits for boxd and becomes it, and gives up when nobody comes.
+// TestWaitForBoxd checks that the container waits for boxd and becomes it, or gives up.
 func TestWaitForBoxd(t *testing.T) {
 	for name, shell := range shells {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Claim changes what ClaimLabel says of a pod, for this process, unless it says something else than
-// from by now, or the pod is gone: then it reports false. Of several who claim a pod at once, the
-// API server lets one: it applies a patch, tests and all, to what it has read, writes that only if
-// etcd still has the revision that it has read, and else reads and tests again (jsonPatcher in
+// Claim changes a pod's ClaimLabel from one value to another, and makes this process the pod's
+// owner. It reports false if the label has another value, or if the pod is gone.
+//
+// If several programs claim a pod at once, one succeeds. The API server applies a patch with its
+// tests to the object that it has read. It writes the result only if etcd still has the same
+// revision, and otherwise reads and tests again (jsonPatcher in
 // k8s.io/apiserver/pkg/endpoints/handlers/patch.go, called by GuaranteedUpdate in
-// pkg/storage/etcd3/store.go). A test of resourceVersion would guard no better, and fail for each
-// change of somebody else's, as the kubelet's of the status.
+// pkg/storage/etcd3/store.go). A test of resourceVersion would be no safer. It would fail for every
+// change by others, such as the kubelet's changes of the status.
 func (c *Cluster) Claim(ctx context.Context, name string, uid types.UID, from,
 	to string) (bool, error) {
 	type operation struct {
@@ -45,16 +47,16 @@ func (c *Cluster) Claim(ctx context.Context, name string, uid types.UID, from,
 	case apierrors.IsInvalid(err), apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return false, nil
 	}
-	return false, c.explain(err, "patch", "pods", name)
+	return false, c.Explain(err, "patch", "pods", name)
 }
 
-// FollowPool calls see when pods of a pool are no longer there for whoever is first, until ctx
-// ends: with the ids of those, or, at first and after a break in what the API server tells, with
-// the ids of all that are.
+// FollowPool calls changed when pods of a pool can no longer be taken, until ctx ends. gone has the
+// ids of these pods. At first, and after each break in the watch, gone is nil and free has the ids
+// of all pods that can be taken.
 func (c *Cluster) FollowPool(ctx context.Context, pool string,
-	see func(gone, ready map[types.UID]bool)) {
+	changed func(gone, free map[types.UID]bool)) {
 	for ctx.Err() == nil {
-		if err := c.followPool(ctx, pool, see); err != nil && ctx.Err() == nil {
+		if err := c.followPool(ctx, pool, changed); err != nil && ctx.Err() == nil {
 			c.log.Debug("follow a pool", "pool", pool, "error", err)
 		}
 		select {
@@ -65,28 +67,28 @@ func (c *Cluster) FollowPool(ctx context.Context, pool string,
 }
 
 func (c *Cluster) followPool(ctx context.Context, pool string,
-	see func(gone, ready map[types.UID]bool)) error {
+	changed func(gone, free map[types.UID]bool)) error {
 	o := metav1.ListOptions{LabelSelector: PoolLabel + "=" + pool}
 	pods, err := c.Pods.List(ctx, o)
 	if err != nil {
 		return err
 	}
-	ready := map[types.UID]bool{}
+	free := map[types.UID]bool{}
 	for i := range pods.Items {
 		if takeable(&pods.Items[i]) {
-			ready[pods.Items[i].UID] = true
+			free[pods.Items[i].UID] = true
 		}
 	}
-	see(nil, ready)
-	return c.Changes(ctx, o.LabelSelector, pods.ResourceVersion,
+	changed(nil, free)
+	return c.Changes(ctx, o.LabelSelector, pods.ResourceVersion, nil,
 		func(pod *corev1.Pod, deleted bool) {
 			if deleted || !takeable(pod) {
-				see(map[types.UID]bool{pod.UID: true}, nil)
+				changed(map[types.UID]bool{pod.UID: true}, nil)
 			}
 		})
 }
 
-// takeable reports whether a pod of a pool is there for whoever is first, or will be.
+// takeable reports whether a program can take a pod of a pool, or will be able to.
 func takeable(pod *corev1.Pod) bool {
 	return pod.Labels[ClaimLabel] != Claimed && pod.DeletionTimestamp == nil &&
 		pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded

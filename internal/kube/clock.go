@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A serverClock tells the API server's time, which timestamps of objects are of: its clock need not
-// be this machine's. It learns it from the answers that it passes on.
+// A serverClock knows the API server's time. Timestamps of objects are of the server's clock, which
+// may differ from this machine's. It learns the time from the answers that pass through it.
 type serverClock struct {
 	next  http.RoundTripper
-	ahead atomic.Int64 // of this machine's clock, in nanoseconds
+	ahead atomic.Int64 // how far the server's clock is ahead, in nanoseconds
 }
 
 func (s *serverClock) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -23,5 +23,6 @@ func (s *serverClock) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// now is the time of the latest answer's server, to a second; this machine's if none has told it.
+// now returns the server's time, to a second. It returns this machine's time if there was no answer
+// yet.
 func (s *serverClock) now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }

@@ -24,11 +24,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// An Endpoint says which cluster, and where in it.
+// An Endpoint names a namespace of a cluster.
 type Endpoint struct {
-	Kubeconfig string // a file; "": as kubectl finds one, and in a pod its service account
-	Context    string // of the kubeconfig; "": the current one
-	Namespace  string // "": the context's, or the pod's own
+	Kubeconfig string // a file; "" means kubectl's default, and in a pod the service account
+	Context    string // a context of the kubeconfig; "" means the current one
+	Namespace  string // "" means the context's, or the pod's own
+	// NewError makes the public error of an Error. If it is nil, errors are *Error.
+	NewError func(*Error) error
 }
 
 // A Cluster is a namespace of a cluster. Its methods may be called from several goroutines.
@@ -38,18 +40,19 @@ type Cluster struct {
 	Events     *gentype.ClientWithList[*corev1.Event, *corev1.EventList]
 	ConfigMaps *gentype.Client[*corev1.ConfigMap]
 	Policies   *gentype.Client[*networkingv1.NetworkPolicy]
-	files      []string // the kubeconfig's, none in a pod without one
+	files      []string // the kubeconfig files; none in a pod without a kubeconfig
 	log        *slog.Logger
 	config     *rest.Config
 	core       *rest.RESTClient
-	clock      *serverClock // which all requests but streams go by
-	spdy       atomic.Bool  // something on the way lets no websocket through
+	clock      *serverClock // sees the answers to all requests except streams
+	spdy       atomic.Bool  // streams use SPDY, because something on the way refuses websockets
 }
 
-// orphans belong to the process, not to a Cluster: a Cluster is closed with its box.
+// orphans are this process's, in all clusters. They cannot belong to a Cluster, because each box
+// has a Cluster of its own, which is closed with the box.
 var orphans remotebox.Orphans
 
-// kinds are the kinds of objects that this package knows.
+// kinds returns the kinds of objects that this package knows.
 var kinds = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	corev1.AddToScheme(s)
@@ -58,7 +61,7 @@ var kinds = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// Open finds the cluster. It asks it nothing yet.
+// Open finds the cluster. It makes no request.
 func Open(e Endpoint, log *slog.Logger) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = e.Kubeconfig
@@ -66,8 +69,8 @@ func Open(e Endpoint, log *slog.Logger) (*Cluster, error) {
 		&clientcmd.ConfigOverrides{CurrentContext: e.Context})
 	config, err := from.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster (kubectl config get-contexts shows the contexts "+
-			"there are, KUBECONFIG or Config.Kubeconfig names a file): %w", err)
+		return nil, fmt.Errorf("find the cluster (\"kubectl config get-contexts\" lists the "+
+			"contexts; KUBECONFIG or Config.Kubeconfig names a file): %w", err)
 	}
 	if e.Namespace == "" {
 		if e.Namespace, _, err = from.Namespace(); err != nil {
@@ -89,8 +92,8 @@ func Open(e Endpoint, log *slog.Logger) (*Cluster, error) {
 	return c, nil
 }
 
-// Kubectl is the kubectl command with what makes it use this namespace of this cluster, whatever
-// its environment is.
+// Kubectl returns a kubectl command line that uses this namespace of this cluster, whatever its
+// environment is.
 func (c *Cluster) Kubectl() []string {
 	var command []string
 	if len(c.files) > 0 {
@@ -112,9 +115,9 @@ func (c *Cluster) Kubectl() []string {
 
 func open(e Endpoint, config *rest.Config, log *slog.Logger) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server knows better whom to slow down (API priority and fairness)
+	config.QPS = -1 // no limit: the API server limits clients itself (API priority and fairness)
 	config.UserAgent = "sandshell"
-	// Watches say nothing that a person should read.
+	// The warnings that the API server adds to answers are not for the program's standard error.
 	config.WarningHandler = rest.NoWarnings{}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -155,9 +158,9 @@ func restClient(config *rest.Config, client *http.Client, v schema.GroupVersion,
 	return rest.RESTClientForConfigAndClient(c, client)
 }
 
-// Close closes the connections that nobody uses. Whoever else uses the same cluster makes new ones
-// then.
+// Close closes idle connections. Other Clusters of the same API server share them, and make new
+// ones.
 func (c *Cluster) Close() { utilnet.CloseIdleConnectionsFor(c.clock.next) }
 
-// Host is the API server's address.
+// Host returns the API server's address.
 func (c *Cluster) Host() string { return c.config.Host }

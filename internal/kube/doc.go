@@ -1,4 +1,4 @@
-// Package kube makes pods that boxd runs in, and talks to the API server about them: it is to
-// Kubernetes what package engine is to Docker. It uses the few kinds of objects that it needs by
-// client-go's REST client, since client-go's clientset brings hundreds.
+// Package kube makes pods that boxd runs in, and talks to the API server about them. Package docker
+// does the same for containers. It uses client-go's REST client for the few kinds of objects that
+// it needs, because client-go's clientset brings hundreds.
 package kube

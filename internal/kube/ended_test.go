@@ -11,13 +11,14 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
 )
 
-// What the error stream of an exec says, to which a pod's runtime adds what a program has said.
+// TestHostileStatus reads error streams of an exec. The runtime of a pod puts a program's own text
+// there.
 func TestHostileStatus(t *testing.T) {
 	for _, c := range []struct{ name, says, want string }{
 		{"Endless", "A", "64 KiB"}, {"Objects", `{"a":`, "64 KiB"}, {"Lines", "\n", "64 KiB"},
 	} {
 		hostiletest.Case{Name: c.name, Says: c.want, Call: func(context.Context, *testing.T) error {
-			return ended(hostiletest.Endless(c.says))
+			return execEnd(hostiletest.Endless(c.says))
 		}}.Run(t)
 	}
 }
@@ -29,7 +30,7 @@ func FuzzStatus(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, says string) {
-		err := ended(strings.NewReader(says))
+		err := execEnd(strings.NewReader(says))
 		require.Error(t, err)
 		if err != io.EOF {
 			require.NotContains(t, err.Error(), "\x1b")

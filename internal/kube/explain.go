@@ -10,30 +10,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A Reason is why a cluster does not give a box.
+// A Reason is the kind of an Error. Package kubebox has the same.
 type Reason string
 
 const (
 	Unschedulable Reason = "unschedulable" // no node takes the pod
-	NoImage       Reason = "image"         // the image cannot be pulled, or is not there
+	NoImage       Reason = "image"         // the image does not exist, or cannot be pulled
 	Quota         Reason = "quota"         // the namespace's quota is used up
-	Forbidden     Reason = "forbidden"     // the account may not do it
-	// a policy of the namespace, as Pod Security, does not let such a pod in
-	NotAdmitted Reason = "not admitted"
-	NotStarted  Reason = "not started" // the container did not start
-	// the pod was deleted, evicted or ended before it could be used
-	Ended       Reason = "ended"
-	Unreachable Reason = "unreachable" // the API server does not answer
+	Forbidden     Reason = "forbidden"     // the account lacks a right
+	NotAdmitted   Reason = "not admitted"  // a policy of the namespace refuses the pod
+	NotStarted    Reason = "not started"   // the container did not start
+	Ended         Reason = "ended"         // the pod ended before it could be used
+	Unreachable   Reason = "unreachable"   // the API server does not answer
 )
 
-// An Error says why a cluster does not give a box, or does not tell of one.
+// An Error says why a cluster does not give a box, or does not answer a question about one. A
+// Cluster returns what Endpoint.NewError makes of it.
 type Error struct {
-	Reason Reason // for programs
-	Said   string // what is the matter, in the cluster's words
-	Do     string // what to do about it; "" if nothing is known
-	Err    error  // the underlying error, if there is one
+	Reason Reason // why, for programs
+	Said   string // what is wrong, in the cluster's words
+	Do     string // what to do about it; "" if that is not known
+	Err    error  // the underlying error; nil if there is none
 }
 
+// Error returns what is wrong and what to do, without control characters.
 func (e *Error) Error() string {
 	s := printable.Text(e.Said)
 	if e.Do != "" {
@@ -48,25 +48,36 @@ func (e *Error) Error() string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Explain makes an *Error of what the API server has answered to a verb, where there is something
-// to say.
-func (c *Cluster) Explain(err error, verb, resource, name string) error {
-	return c.explain(err, verb, resource, name)
+// public returns the error that callers of the public packages see.
+func (c *Cluster) public(e *Error) error {
+	if c.NewError == nil {
+		return e
+	}
+	return c.NewError(e)
 }
 
-// explain makes an *Error of what the API server has answered to a verb, where there is something
-// to say.
-func (c *Cluster) explain(err error, verb, resource, name string) error {
-	text := err.Error()
+// Explain returns an error that says what the API server's answer err to a request means: an Error
+// if it knows, else err with the request before it.
+func (c *Cluster) Explain(err error, verb, resource, name string) error {
 	if verb == "exec" || verb == "attach" {
 		verb, resource = "create", "pods/"+verb
 	}
+	if e := c.known(err, verb, resource, name); e != nil {
+		return c.public(e)
+	}
+	return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
+}
+
+// known returns the Error that an answer of the API server means. It returns nil if the answer is
+// none of those that it knows.
+func (c *Cluster) known(err error, verb, resource, name string) *Error {
+	text := err.Error()
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
 		return &Error{Reason: Quota, Said: text, Do: "close boxes, ask for less, or raise the " +
 			"namespace's ResourceQuota", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(text, "must specify"):
-		// a quota on what the pod does not say
+		// the quota limits something that the pod does not ask for
 		return &Error{Reason: Quota, Said: text, Do: "set Config.CPUs, Memory and " +
 			"EphemeralStorage as the namespace's ResourceQuota asks", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(text, "violates PodSecurity"):
@@ -95,5 +106,5 @@ func (c *Cluster) explain(err error, verb, resource, name string) error {
 		return &Error{Reason: Unreachable, Said: fmt.Sprintf(
 			"the cluster's API server %s does not answer: %v", c.Host(), err), Err: err}
 	}
-	return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
+	return nil
 }

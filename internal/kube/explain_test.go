@@ -50,7 +50,7 @@ func TestExplain(t *testing.T) {
 			Unreachable, "https://127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := c.explain(k.err, k.verb, "pods", "p")
+			err := c.Explain(k.err, k.verb, "pods", "p")
 			var e *Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, k.reason, e.Reason)
@@ -58,5 +58,5 @@ func TestExplain(t *testing.T) {
 			require.ErrorIs(t, err, k.err)
 		})
 	}
-	require.ErrorContains(t, c.explain(io.EOF, "get", "pods", "p"), "get pods p: EOF")
+	require.ErrorContains(t, c.Explain(io.EOF, "get", "pods", "p"), "get pods p: EOF")
 }

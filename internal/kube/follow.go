@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// followPause is how long follow waits before it asks an API server again that does not answer.
+// followPause is how long follow waits if the API server does not answer.
 const followPause = 200 * time.Millisecond
 
-// follow calls see with what the pod of that name is, and again after each change; with nil if
-// there is none. It ends with the error that see returns, with ctx, or when the API server refuses
-// it. While the server is away it waits. version is the pod's that see knows already; "": none.
+// follow calls see with the pod of that name, and again after each change. If there is no such pod,
+// see gets nil. follow ends when see returns an error, which it returns, when ctx ends, or when the
+// API server refuses the request. While the server does not answer, follow waits. version is that
+// of the pod that the caller has seen; if it is "", follow begins with the pod as it is.
 func (c *Cluster) follow(ctx context.Context, name, version string,
 	see func(*corev1.Pod) error) error {
 	for {
@@ -49,7 +50,7 @@ func (c *Cluster) follow(ctx context.Context, name, version string,
 		case ctx.Err() != nil:
 			return ctxerr.Of(ctx)
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			return c.explain(err, "watch", "pods", name)
+			return c.Explain(err, "watch", "pods", name)
 		case err != nil:
 			c.log.Debug("follow a pod", "pod", name, "error", err)
 			select {
@@ -61,10 +62,11 @@ func (c *Cluster) follow(ctx context.Context, name, version string,
 	}
 }
 
-// A seenError is one of follow's see.
+// A seenError is an error that follow's see has returned.
 type seenError struct{ error }
 
-// watch sees changes until the server ends the watch, which it does after some minutes.
+// watch calls see with each change until the server ends the watch, which it does after some
+// minutes.
 func (c *Cluster) watch(ctx context.Context, name string, version *string,
 	see func(*corev1.Pod) error) error {
 	w, err := c.Pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name,
@@ -75,7 +77,7 @@ func (c *Cluster) watch(ctx context.Context, name string, version *string,
 	defer w.Stop()
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
-			return apierrors.FromObject(e.Object) // 410: the version is too old
+			return apierrors.FromObject(e.Object) // such as 410: the version is too old
 		}
 		pod, ok := e.Object.(*corev1.Pod)
 		if !ok {
@@ -92,20 +94,24 @@ func (c *Cluster) watch(ctx context.Context, name string, version *string,
 	return nil
 }
 
-// Changes calls see with each change of the pods that have the labels of selector, since version of
-// a list, until ctx or the server ends the watch. deleted pods are as they were last.
-func (c *Cluster) Changes(ctx context.Context, selector, version string,
+// Changes calls see with each change, since version, of the pods that selector selects. It calls
+// begun, if that is not nil, once the server tells of changes. It returns when ctx or the server
+// ends the watch. A deleted pod is passed in its last state.
+func (c *Cluster) Changes(ctx context.Context, selector, version string, begun func(),
 	see func(pod *corev1.Pod, deleted bool)) error {
 	w, err := c.Pods.Watch(ctx, metav1.ListOptions{LabelSelector: selector,
 		ResourceVersion: version})
 	if err != nil {
-		return c.explain(err, "watch", "pods", "")
+		return c.Explain(err, "watch", "pods", "")
 	}
 	defer w.Stop()
+	if begun != nil {
+		begun()
+	}
 	for e := range w.ResultChan() {
 		pod, ok := e.Object.(*corev1.Pod)
 		if !ok {
-			return apierrors.FromObject(e.Object) // 410: the version is too old
+			return apierrors.FromObject(e.Object) // such as 410: the version is too old
 		}
 		see(pod, e.Type == watch.Deleted)
 	}

@@ -10,49 +10,44 @@ import (
 	"github.com/sandshell/sandshell/internal/remotebox"
 )
 
-// The labels and annotations of a pod say who owns it, and what another program needs to know after
-// the owner has ended. None of them is secret. What need not be a label's value, which is of 63
-// letters, digits, "-", "_" and ".", is an annotation.
+// The labels and annotations of a pod: see package remotebox. A label's value has at most 63
+// letters, digits, "-", "_" and ".", so host and linger are annotations.
 const (
-	VersionLabel = "sandshell"         // this library's version, as far as a label can hold it
-	BoxLabel     = "sandshell.box"     // tells the box from any other
-	KeepLabel    = "sandshell.keep"    // "true" if the box is kept
-	PIDLabel     = "sandshell.pid"     // the process that made the pod,
-	hostNote     = "sandshell.host"    // and where that is: an annotation
-	lingerNote   = "sandshell.linger"  // Spec.Linger: an annotation
-	NetworkLabel = "sandshell.network" // "none": the policy of that name applies
+	VersionLabel = remotebox.VersionLabel // this library's version, as far as a label can hold it
+	BoxLabel     = remotebox.BoxLabel
+	KeepLabel    = remotebox.KeepLabel
+	PIDLabel     = remotebox.PIDLabel
+	hostNote     = remotebox.HostLabel   // an annotation
+	lingerNote   = remotebox.LingerLabel // an annotation
+	NetworkLabel = "sandshell.network"   // "none": the policy of that name applies
 )
 
-// The labels of a pod in a pool: which pool, and whether somebody has it.
+// The labels of a pod in a pool.
 const (
-	PoolLabel  = "sandshell.pool"
-	ClaimLabel = "sandshell.claim"
+	PoolLabel  = "sandshell.pool"  // the pool's name
+	ClaimLabel = "sandshell.claim" // Making, Ready or Claimed
 )
 
-// ServiceLabel is a label of boxes that package service has made. One of them that has ended is
-// still somebody's: only the service removes it.
-const ServiceLabel = "sandshell-service"
+// ServiceLabel is a label of boxes that package service has made.
+const ServiceLabel = remotebox.ServiceLabel
 
-// What ClaimLabel says.
+// Values of ClaimLabel.
 const (
-	Making  = "making" // it is not ready yet
-	Ready   = "ready"  // for whoever is first
-	Claimed = "claimed"
+	Making  = "making"  // the box is not ready yet
+	Ready   = "ready"   // any program may take the box
+	Claimed = "claimed" // a program has taken the box
 )
-
-// Ours reports whether a label or an annotation is one of this library's.
-func Ours(name string) bool { return name == VersionLabel || strings.HasPrefix(name, "sandshell.") }
 
 var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// labelValue makes a label's value of any text.
+// labelValue turns any text into a label's value.
 func labelValue(text string) string {
 	text = notInLabels.ReplaceAllString(text, "-")
 	return strings.Trim(text[:min(len(text), 63)], "-_.")
 }
 
-// mark returns the pod's labels and annotations: ours and the user's.
-func (p *Pod) mark(labels, annotations map[string]string) (l, a map[string]string) {
+// addLabels returns the given labels and annotations with this package's added.
+func (p *Pod) addLabels(labels, annotations map[string]string) (l, a map[string]string) {
 	l, a = map[string]string{}, map[string]string{}
 	maps.Copy(l, labels)
 	maps.Copy(a, annotations)

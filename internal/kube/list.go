@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/remotebox"
@@ -16,30 +15,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Listed is what List tells of a pod.
+// A Listed is a pod in the result of List.
 type Listed struct {
 	UID         types.UID
 	Name, Image string
 	Node        string
-	// "Pending", "Running", "Succeeded", "Failed", "Unknown", as the cluster has it, or
-	// "Terminating"
+	// State is the pod's phase, or "Terminating" if the pod is being deleted.
 	State   string
 	Created time.Time
-	Keep    bool
-	Host    string // where the process is that made it, as remotebox.HostID has it there
-	PID     int    // that process's id on Host
 	Labels  map[string]string
+	remotebox.Ownership
 }
 
-// List finds the boxes in the namespace, and what is left of them. selector narrows them down by
-// their labels; "" does not.
+// List returns the boxes in the namespace that the label selector selects, including those that
+// have ended. "" selects all.
 func (c *Cluster) List(ctx context.Context, selector string) ([]Listed, error) {
 	if selector != "" {
 		selector = "," + selector
 	}
 	pods, err := c.Pods.List(ctx, metav1.ListOptions{LabelSelector: BoxLabel + selector})
 	if err != nil {
-		return nil, fmt.Errorf("list boxes: %w", c.explain(err, "list", "pods", ""))
+		return nil, fmt.Errorf("list boxes: %w", c.Explain(err, "list", "pods", ""))
 	}
 	var boxes []Listed
 	for i := range pods.Items {
@@ -48,12 +44,11 @@ func (c *Cluster) List(ctx context.Context, selector string) ([]Listed, error) {
 			UID: pod.UID, Name: pod.Name, Image: pod.Spec.Containers[0].Image,
 			Node: pod.Spec.NodeName, State: string(pod.Status.Phase),
 			Created: pod.CreationTimestamp.Time, Labels: pod.Labels,
-			Keep: pod.Labels[KeepLabel] != "", Host: pod.Annotations[hostNote],
+			Ownership: remotebox.ReadOwnership(pod.Labels, pod.Annotations[hostNote]),
 		}
 		if pod.DeletionTimestamp != nil {
 			box.State = "Terminating"
 		}
-		box.PID, _ = strconv.Atoi(pod.Labels[PIDLabel])
 		boxes = append(boxes, box)
 	}
 	return boxes, nil
@@ -67,41 +62,41 @@ func (c *Cluster) Find(ctx context.Context, id string, log *slog.Logger) (*Pod, 
 		return nil, err
 	case pod == nil:
 		return nil, &sandbox.LostError{Box: "KubeBox",
-			Reason: "there is no such pod; kubebox.Cluster.List returns those there are",
+			Reason: "there is no such pod: kubebox.Cluster.List returns the boxes",
 			Cause:  sandbox.LostRemoved}
 	case pod.Labels[BoxLabel] == "":
-		return nil, errors.New("it is a pod, but not one of sandshell's")
+		return nil, errors.New("the pod is not a box of sandshell")
 	}
 	p := &Pod{
 		Name: pod.Name, UID: pod.UID, Box: pod.Labels[BoxLabel], cluster: c,
 		Spec: Spec{Pod: *pod, Keep: pod.Labels[KeepLabel] != "", Logger: log},
 	}
 	p.brought.Store(true)
-	if fate := p.fateOf(pod); fate.Lost != "" {
-		return nil, &sandbox.LostError{Box: "KubeBox", Reason: fate.Lost, Cause: fate.Cause}
+	if found := p.diagnose(pod); found.Lost != "" {
+		return nil, &sandbox.LostError{Box: "KubeBox", Reason: found.Lost, Cause: found.Cause}
 	}
 	if s := boxStatus(pod); s == nil || s.State.Running == nil {
-		return nil, errors.New("its pod does not run yet")
+		return nil, errors.New("the pod does not run yet: try again later")
 	}
 	if p.Linger, err = time.ParseDuration(pod.Annotations[lingerNote]); err != nil {
-		return nil, fmt.Errorf("its annotation %s: %w", lingerNote, err)
+		return nil, fmt.Errorf("read the pod's annotation %s: %w", lingerNote, err)
 	}
 	return p, nil
 }
 
-// find finds a pod by its UID or its name: nil if there is none.
+// find finds a pod by its UID or its name. It returns nil if there is none.
 func (c *Cluster) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	pod, err := c.Pods.Get(ctx, id, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		return pod, nil
 	case !apierrors.IsNotFound(err):
-		return nil, c.explain(err, "get", "pods", id)
+		return nil, c.Explain(err, "get", "pods", id)
 	}
-	// no field selector knows a UID
+	// Kubernetes has no field selector for UIDs.
 	pods, err := c.Pods.List(ctx, metav1.ListOptions{LabelSelector: BoxLabel})
 	if err != nil {
-		return nil, c.explain(err, "list", "pods", id)
+		return nil, c.Explain(err, "list", "pods", id)
 	}
 	for i := range pods.Items {
 		if string(pods.Items[i].UID) == id {
@@ -111,7 +106,8 @@ func (c *Cluster) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	return nil, nil
 }
 
-// RemoveBox removes a box, whoever made it. One that is not there is no error.
+// RemoveBox removes a box, which any program may have made. If there is no such pod, it returns
+// nil.
 func (c *Cluster) RemoveBox(ctx context.Context, id string) error {
 	pod, err := c.find(ctx, id)
 	switch {
@@ -120,41 +116,35 @@ func (c *Cluster) RemoveBox(ctx context.Context, id string) error {
 	case pod == nil:
 		return nil
 	case pod.Labels[BoxLabel] == "":
-		return fmt.Errorf("remove box %q: it is a pod, but not one of sandshell's", id)
+		return fmt.Errorf("remove box %q: the pod is not a box of sandshell", id)
 	}
 	return (&Pod{Name: pod.Name, UID: pod.UID, Box: pod.Labels[BoxLabel], cluster: c}).Remove(ctx)
 }
 
-// reapAge applies to a pod that does not run yet and whose owner is on another machine: once it is
-// so old, the owner has given it up.
-const reapAge = 10 * time.Minute
+// phase says how far the pod has got. A pod that is being deleted counts as running.
+func (l Listed) phase() remotebox.Phase {
+	switch l.State {
+	case string(corev1.PodSucceeded), string(corev1.PodFailed):
+		return remotebox.Ended
+	case string(corev1.PodPending):
+		return remotebox.NotStarted
+	}
+	return remotebox.Running
+}
 
-// Reap removes what is left of boxes whose owners have ended: pods that have ended too, or have not
-// begun to run; and pods that this process could not remove when it wanted to. It returns how many
-// it has removed.
+// Reap removes pods that have ended, or have not begun to run, and whose owners have ended. It also
+// removes the orphans of this process. It returns how many it has removed.
 func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := c.List(ctx, "")
 	if err != nil {
 		return 0, err
 	}
-	host := remotebox.HostID()
 	var errs []error
 	seen := map[string]bool{}
 	for _, b := range boxes {
-		ours := b.Host == host && b.PID > 0
-		box := b.Labels[BoxLabel]
-		seen[box] = true
-		orphan := ours && orphans.Has(box)
-		ended := b.State == string(corev1.PodSucceeded) || b.State == string(corev1.PodFailed)
-		switch {
-		case orphan:
-		case ended && b.Labels[ServiceLabel] != "":
-			continue
-		case !ended && b.State != string(corev1.PodPending):
-			continue
-		case ours && !remotebox.ProcessGone(b.PID):
-			continue
-		case !ours && !ended && c.clock.now().Sub(b.Created) < reapAge:
+		seen[b.Box] = true
+		orphan := b.SameHost() && orphans.Has(b.Box)
+		if !orphan && !b.Abandoned(b.phase(), c.clock.now().Sub(b.Created)) {
 			continue
 		}
 		log.Debug("removing what is left of a box", "pod", b.Name, "host", b.Host, "pid", b.PID)
@@ -163,7 +153,7 @@ func (c *Cluster) Reap(ctx context.Context, log *slog.Logger) (removed int, err 
 			continue
 		}
 		removed++
-		orphans.Remove(box)
+		orphans.Remove(b.Box)
 	}
 	orphans.Forget(seen)
 	return removed, errors.Join(errs...)

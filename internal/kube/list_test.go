@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// How old a pod is, the API server's clock says: this machine's may be set to any time.
+// TestReapByServersClock checks that Reap takes a pod's age from the API server's clock, because
+// this machine's clock may be wrong.
 func TestReapByServersClock(t *testing.T) {
 	for name, k := range map[string]struct {
 		ahead, age time.Duration

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyName is the namespace's one policy: it denies all to the pods that have NetworkLabel. One
-// for each pod would cost each node that enforces them.
+// policyName is the name of the one policy of the namespace. It denies all traffic to the pods that
+// have NetworkLabel. A policy for each pod would cost every node that enforces policies.
 const policyName = "sandshell-none"
 
-// DenyNetwork sees to it that the namespace has the policy.
+// DenyNetwork makes the policy unless the namespace has it.
 func (c *Cluster) DenyNetwork(ctx context.Context) error {
 	verb := "get"
 	_, err := c.Policies.Get(ctx, policyName, metav1.GetOptions{})
@@ -34,23 +34,24 @@ func (c *Cluster) DenyNetwork(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return c.explain(err, verb, "networkpolicies", policyName)
+		return c.Explain(err, verb, "networkpolicies", policyName)
 	}
 	return nil
 }
 
-// AllowNetwork removes the policy, unless a pod needs it.
+// AllowNetwork removes the policy. If a box needs it, AllowNetwork returns an error.
 func (c *Cluster) AllowNetwork(ctx context.Context) error {
 	boxes, err := c.List(ctx, NetworkLabel+"=none")
 	if err != nil {
 		return err
 	}
 	for _, b := range boxes {
-		return fmt.Errorf("the policy %s stays: box %s needs it", policyName, b.Name)
+		return fmt.Errorf("remove the policy %s: box %s needs it: close the box first", policyName,
+			b.Name)
 	}
 	err = c.Policies.Delete(ctx, policyName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.explain(err, "delete", "networkpolicies", policyName)
+		return c.Explain(err, "delete", "networkpolicies", policyName)
 	}
 	return nil
 }

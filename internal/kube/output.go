@@ -9,14 +9,15 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// outputMax is how much of a command's output Output reads.
+// outputMax bounds the output of a command, in bytes.
 const outputMax = 64 << 10
 
-// Output executes a command in a pod's container, beside its box, and returns what it prints.
+// Output executes a command in a pod's container and returns its standard output. boxd takes no
+// part in it.
 func (c *Cluster) Output(ctx context.Context, pod string, command ...string) ([]byte, error) {
 	s, err := c.exec(ctx, pod, command)
 	if err != nil {
-		return nil, c.explain(err, "exec", "pods", pod)
+		return nil, c.Explain(err, "exec", "pods", pod)
 	}
 	defer s.Close()
 	stop := context.AfterFunc(ctx, func() { s.Close() })

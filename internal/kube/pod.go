@@ -21,13 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Spec says which pod to make. Pod is as users want it, with one container: Create adds boxd,
-// labels, and what follows from Keep.
+// A Spec says which pod to make.
 type Spec struct {
-	Name string // "": one of its own
-	Pod  corev1.Pod
+	Name string // "" means a random name
+	// Pod is the pod as the user wants it, with one container. Create adds boxd and the labels.
+	Pod corev1.Pod
 
-	// an image that has boxd; "": boxd is brought by exec, and the image has a shell
+	// BoxdImage is an image that has boxd. If it is "", Join brings boxd by exec, which needs a
+	// shell in the pod's image.
 	BoxdImage string
 	Linger    time.Duration                     // how long boxd goes on without an owner
 	Keep      bool                              // boxd goes on without an owner for ever
@@ -36,30 +37,30 @@ type Spec struct {
 	Logger    *slog.Logger
 }
 
-// A Pod is a pod of this package, from before its creation until after its removal. Once Create has
-// returned, its methods may be called from several goroutines.
+// A Pod is a pod that this package has made, or will make. Once Create has returned, its methods
+// may be called from several goroutines.
 type Pod struct {
 	Name string
 	UID  types.UID // "" until it is known
-	Box  string    // the label that tells it from any other
+	Box  string    // the value of BoxLabel
 	Spec
 
 	cluster *Cluster
-	version string      // of the object, as the creation has returned it
-	brought atomic.Bool // boxd is there
+	version string      // the object's resourceVersion when it was created
+	brought atomic.Bool // boxd is in the pod
 }
 
 // container is the name of the pod's container.
 const container = "box"
 
-// Container is the name of the pod's container that has boxd.
+// Container returns the name of the pod's container that has boxd.
 func (p *Pod) Container() string { return container }
 
-// Address is the pod's own address in the cluster's network.
+// Address returns the pod's IP address in the cluster's network.
 func (p *Pod) Address(ctx context.Context) (string, error) {
 	pod, err := p.cluster.Pods.Get(ctx, p.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", p.cluster.explain(err, "get", "pods", p.Name)
+		return "", p.cluster.Explain(err, "get", "pods", p.Name)
 	}
 	return pod.Status.PodIP, nil
 }
@@ -73,11 +74,11 @@ func (c *Cluster) newPod(s Spec) *Pod {
 	return p
 }
 
-// Create creates a pod. Even if Create fails, there may be one: call Remove in any case where the
-// Pod is not nil. Ready waits for it.
+// Create creates a pod. Ready waits until it runs. Even if Create fails, there may be a pod: unless
+// the result is nil, the caller has to call Remove.
 //
-// The end of ctx does not cut the creation short: the API server may finish a cancelled creation
-// after Remove has found nothing to remove.
+// The end of ctx does not cancel the creation, because the API server could finish a cancelled
+// creation after Remove has found nothing to remove.
 func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
@@ -87,23 +88,23 @@ func (c *Cluster) Create(ctx context.Context, s Spec) (*Pod, error) {
 	p := c.newPod(s)
 	created, err := c.Pods.Create(creation, p.object(), metav1.CreateOptions{})
 	if err != nil {
-		// Without an answer there may be a pod, or come to be one after Remove.
+		// Without an answer, there may be a pod, or there may be one after Remove.
 		if _, answered := err.(apierrors.APIStatus); !answered {
 			orphans.Add(p.Box)
 		}
-		return p, c.explain(err, "create", "pods", p.Name)
+		return p, c.Explain(err, "create", "pods", p.Name)
 	}
 	p.UID, p.version = created.UID, created.ResourceVersion
 	return p, nil
 }
 
-// object is the pod as the API server gets it.
+// object returns the pod that Create sends to the API server.
 func (p *Pod) object() *corev1.Pod {
 	o := p.Pod.DeepCopy()
 	o.Name = p.Name
-	o.Labels, o.Annotations = p.mark(o.Labels, o.Annotations)
+	o.Labels, o.Annotations = p.addLabels(o.Labels, o.Annotations)
 	o.Spec.RestartPolicy = corev1.RestartPolicyNever
-	// boxd ends all that runs; what does not end is killed
+	// boxd ends the programs of the box in less time than that.
 	o.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	c := &o.Spec.Containers[0]
 	c.Name = container
@@ -124,7 +125,7 @@ func (p *Pod) object() *corev1.Pod {
 		o.Spec.InitContainers = append(o.Spec.InitContainers, corev1.Container{
 			Name: "boxd", Image: p.BoxdImage, ImagePullPolicy: c.ImagePullPolicy,
 			SecurityContext: initContext(c.SecurityContext),
-			// a quota wants to know, and what is as much as the box's costs nothing more
+			// A quota may ask for resources. Those of an init container are free up to the box's.
 			Resources:                *c.Resources.DeepCopy(),
 			Command:                  slices.Concat([]string{"/boxd", "install", wire.Dir}, sums()),
 			VolumeMounts:             []corev1.VolumeMount{mount},
@@ -137,7 +138,7 @@ func (p *Pod) object() *corev1.Pod {
 	return o
 }
 
-// initContext is the security context of the container that has nothing but boxd.
+// initContext returns the security context of the init container, which has nothing but boxd.
 func initContext(of *corev1.SecurityContext) *corev1.SecurityContext {
 	s := of.DeepCopy()
 	if s != nil {
@@ -147,7 +148,7 @@ func initContext(of *corev1.SecurityContext) *corev1.SecurityContext {
 	return s
 }
 
-// sums are the checksums of the boxds that this library carries.
+// sums returns the checksums of the boxd programs that this library carries.
 func sums() (all []string) {
 	for _, arch := range bin.Architectures {
 		all = append(all, bin.For(arch).Sum)
@@ -155,13 +156,13 @@ func sums() (all []string) {
 	return all
 }
 
-// removeLimit bounds a removal; after half of it, the kubelet does not answer, and its word is not
-// waited for.
+// removeLimit bounds a removal. After half of it the kubelet counts as silent, and the pod is
+// deleted without waiting for the kubelet.
 const removeLimit = 30 * time.Second
 
-// Remove removes the pod, with what runs in it, and waits until it is gone. It is no error if there
-// is none. Remove does not end with ctx, which has often ended already, but has a limit of its own.
-// After an error, a later Reap of this process removes the pod.
+// Remove removes the pod, with what runs in it, and waits until it is gone. If there is no pod, it
+// returns nil. Remove does not end with ctx, which has often ended already: it has a limit of its
+// own. If Remove fails, a later Reap of this process removes the pod.
 func (p *Pod) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
@@ -178,13 +179,13 @@ func (p *Pod) Remove(ctx context.Context) error {
 
 func (p *Pod) remove(ctx context.Context) error {
 	uid := p.UID
-	if uid == "" { // the answer to the creation was lost, or there was none
+	if uid == "" { // there was no answer to the creation
 		there, err := p.cluster.Pods.Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
 		case err != nil:
-			return p.cluster.explain(err, "get", "pods", p.Name)
+			return p.cluster.Explain(err, "get", "pods", p.Name)
 		case there.Labels[BoxLabel] != p.Box:
 			return nil
 		}
@@ -199,18 +200,17 @@ func (p *Pod) remove(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the pod of that id, and waits until it is gone.
+// delete deletes the pod with that name and UID, and waits until it is gone.
 func (c *Cluster) delete(ctx context.Context, name string, uid types.UID, grace int64) error {
 	err := c.Pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace,
 		Preconditions: &metav1.Preconditions{UID: &uid}})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// it is gone, or another has its name by now
-		return nil
+		return nil // the pod is gone, or another pod has its name
 	case err != nil:
-		return c.explain(err, "delete", "pods", name)
+		return c.Explain(err, "delete", "pods", name)
 	}
-	errGone := errors.New("it is gone")
+	errGone := errors.New("the pod is gone")
 	err = c.follow(ctx, name, "", func(pod *corev1.Pod) error {
 		if pod == nil || pod.UID != uid {
 			return errGone

@@ -15,27 +15,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ready waits until the pod's container runs. Its errors are *Error, and those of ctx: where ctx
-// has a deadline of the pod's, an *Error still says what is waited for.
+// Ready waits until the pod's container runs. Its errors are those of Endpoint.NewError. When ctx
+// ends, the error says what the pod waits for, and wraps that of ctx.
 func (p *Pod) Ready(ctx context.Context) (err error) {
-	stop := p.tell(ctx)
+	stop := p.reportProgress(ctx)
 	defer func() {
-		if told := stop(); err == nil {
-			err = told
+		if panicked := stop(); err == nil {
+			err = panicked
 		}
 	}()
-	errRuns := errors.New("it runs")
+	errRuns := errors.New("the pod runs")
 	var last *corev1.Pod
 	err = p.cluster.follow(ctx, p.Name, p.version, func(pod *corev1.Pod) error {
 		if pod == nil || pod.UID != p.UID {
-			return &Error{Reason: Ended, Said: "the pod was deleted before it ran"}
+			return p.cluster.public(&Error{Reason: Ended,
+				Said: "the pod was deleted before it ran"})
 		}
 		last = pod
 		if status := boxStatus(pod); status != nil && status.State.Running != nil {
 			return errRuns
 		}
-		if stuck := p.stuck(pod); stuck != nil {
-			return stuck
+		if failure := p.failure(pod); failure != nil {
+			return p.cluster.public(failure)
 		}
 		return nil
 	})
@@ -43,19 +44,19 @@ func (p *Pod) Ready(ctx context.Context) (err error) {
 		return nil
 	}
 	if ctx.Err() != nil && last != nil {
-		waits := p.waits(last)
-		if warning := p.warning(ctx); warning != "" && waits.Reason == NotStarted {
-			waits.Said += ": " + warning
+		delay := p.delay(last)
+		if warning := p.lastWarning(ctx); warning != "" && delay.Reason == NotStarted {
+			delay.Said += ": " + warning
 		}
-		waits.Err = ctxerr.Of(ctx)
-		return waits
+		delay.Err = ctxerr.Of(ctx)
+		return p.cluster.public(delay)
 	}
 	return err
 }
 
-// warning is the last that the cluster's events warn of; "" if there is nothing, or the account may
-// not read them.
-func (p *Pod) warning(ctx context.Context) string {
+// lastWarning returns the text of the last warning among the pod's events. It returns "" if there
+// is none, or if the account may not read events.
+func (p *Pod) lastWarning(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	events, err := p.cluster.Events.List(ctx, metav1.ListOptions{
@@ -69,20 +70,20 @@ func (p *Pod) warning(ctx context.Context) string {
 	return last.Reason + ": " + last.Message
 }
 
-// tell passes the cluster's events about the pod on to Progress. The function that it returns ends
-// that, waits for its end, and returns what Progress has panicked with.
-func (p *Pod) tell(ctx context.Context) (stop func() error) {
+// reportProgress calls Progress with the cluster's events about the pod, until stop is called. stop
+// waits for the last call. If Progress has panicked, stop returns an error.
+func (p *Pod) reportProgress(ctx context.Context) (stop func() error) {
 	if p.Progress == nil {
 		return func() error { return nil }
 	}
 	var panicked error
 	ctx, cancel := context.WithCancel(ctx)
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		w, err := p.cluster.Events.Watch(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.uid=" + string(p.UID)})
 		if err != nil {
-			// the right to is not needed otherwise
+			// Nothing else needs the right to watch events, so this is no error.
 			p.Logger.Debug("watch the pod's events", "error", err)
 			return
 		}
@@ -103,12 +104,12 @@ func (p *Pod) tell(ctx context.Context) (stop func() error) {
 	})
 	return func() error {
 		cancel()
-		telling.Wait()
+		reporting.Wait()
 		return panicked
 	}
 }
 
-// boxStatus is the status of the pod's container, nil if there is none yet.
+// boxStatus returns the status of the pod's container. It returns nil if there is none yet.
 func boxStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
@@ -118,11 +119,11 @@ func boxStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// stuck says why the pod will not run, nil if it may.
-func (p *Pod) stuck(pod *corev1.Pod) *Error {
-	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+// failure returns why the pod will never run. It returns nil if the pod may still run.
+func (p *Pod) failure(pod *corev1.Pod) *Error {
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
 		pod.Status.ContainerStatuses} {
-		for _, s := range of {
+		for _, s := range containers {
 			if w := s.State.Waiting; w != nil {
 				switch w.Reason {
 				case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName",
@@ -144,8 +145,8 @@ func (p *Pod) stuck(pod *corev1.Pod) *Error {
 	}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
 		pod.DeletionTimestamp != nil {
-		fate := p.fateOf(pod)
-		return &Error{Reason: Ended, Said: fate.Lost}
+		found := p.diagnose(pod)
+		return &Error{Reason: Ended, Said: found.Lost}
 	}
 	return nil
 }
@@ -153,27 +154,27 @@ func (p *Pod) stuck(pod *corev1.Pod) *Error {
 func noImage(image string, w *corev1.ContainerStateWaiting) *Error {
 	return &Error{Reason: NoImage, Said: fmt.Sprintf("image %q: %s: %s", image, w.Reason,
 		w.Message),
-		Do: "see that the name is right and that the nodes may pull it (Config.PullSecrets), or " +
-			"that they have it (Config.Pull)"}
+		Do: "check the image's name and whether the nodes may pull it (Config.PullSecrets) or " +
+			"have it (Config.Pull)"}
 }
 
-// advice says what to do when a container does not start.
+// advice returns what to do about a container that does not start.
 func (p *Pod) advice(message string) string {
 	switch {
 	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "run as root"):
-		return `set Config.User to a number other than 0, or to "root" where that is meant`
+		return `set Config.User to a number other than 0, or to "root" if that is meant`
 	case strings.Contains(message, `"sh"`):
-		return "the image has no sh: one with a shell is needed, or Config.BoxdImage"
+		return "the image has no sh: give an image with a shell, or set Config.BoxdImage"
 	case strings.Contains(message, "another version"):
-		return "make Config.BoxdImage anew, of the boxd of this version"
+		return "build Config.BoxdImage again, with the boxd of this version (kubebox.WriteBoxd)"
 	case strings.Contains(message, "not found"):
-		return "make what Config.Mounts names, or correct it"
+		return "create what Config.Mounts names, or correct Config.Mounts"
 	}
 	return ""
 }
 
-// waits says what a pod waits for that did not run in time.
-func (p *Pod) waits(pod *corev1.Pod) *Error {
+// delay returns what a pod that did not run in time waits for.
+func (p *Pod) delay(pod *corev1.Pod) *Error {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return &Error{Reason: Unschedulable, Said: "no node takes the pod: " + c.Message,
@@ -182,9 +183,9 @@ func (p *Pod) waits(pod *corev1.Pod) *Error {
 		}
 	}
 	state := string(pod.Status.Phase)
-	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses,
 		pod.Status.ContainerStatuses} {
-		for _, s := range of {
+		for _, s := range containers {
 			w := s.State.Waiting
 			if w == nil {
 				continue
@@ -197,6 +198,6 @@ func (p *Pod) waits(pod *corev1.Pod) *Error {
 	}
 	return &Error{Reason: NotStarted, Said: "the pod was still " + state +
 		" at the end of Config.StartTimeout",
-		Do: "see that what Config.Mounts names is there, and that the image, which takes longer " +
-			"to pull the first time, had the time"}
+		Do: "check that what Config.Mounts names exists, and allow more time " +
+			"(Config.StartTimeout) if the image had to be pulled"}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Progress that panics is an error of who waits for the pod.
+// TestProgressPanics checks that Ready returns an error if Progress panics.
 func TestProgressPanics(t *testing.T) {
 	event := &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		Reason: "Scheduled"}
@@ -35,7 +35,7 @@ func TestProgressPanics(t *testing.T) {
 		called <- status
 		panic("oops")
 	}})
-	stop := p.tell(t.Context())
+	stop := p.reportProgress(t.Context())
 	require.Equal(t, "Scheduled", <-called)
 	require.ErrorContains(t, stop(), "Config.Progress panicked: oops")
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// A spdyConn is the streams of a process in a pod, over SPDY.
+// A spdyConn has the standard streams of a process in a pod, over SPDY.
 type spdyConn struct {
 	*remotebox.Stderr
 	log     *slog.Logger
@@ -48,23 +48,23 @@ func (c *Cluster) overSPDY(ctx context.Context, url string) (client.Streams, err
 	return s, nil
 }
 
-// open makes the streams. Their order is the protocol's: the error stream first.
+// open makes the streams. The protocol asks for the error stream first.
 func (s *spdyConn) open() error {
 	stream := func(kind string) (httpstream.Stream, error) {
 		return s.conn.CreateStream(http.Header{corev1.StreamType: []string{kind}})
 	}
-	failed, err1 := stream(corev1.StreamTypeError)
+	status, err1 := stream(corev1.StreamTypeError)
 	in, err2 := stream(corev1.StreamTypeStdin)
 	out, err3 := stream(corev1.StreamTypeStdout)
 	stderr, err4 := stream(corev1.StreamTypeStderr)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	failed.Close() // nothing is written to it
+	status.Close() // the client writes nothing to it
 	s.in, s.out = in, out
 	s.reading.Go(func() { io.Copy(s.Stderr, stderr) })
 	s.reading.Go(func() {
-		if err := ended(failed); err != io.EOF {
+		if err := execEnd(status); err != io.EOF {
 			s.log.Debug("the pod's exec ended", "error", err)
 		}
 	})
@@ -90,7 +90,7 @@ type address struct{}
 func (address) Network() string { return "spdy" }
 func (address) String() string  { return "a pod's exec" }
 
-// Deadlines are not of SPDY's: nobody sets them on a connection to boxd.
+// SPDY has no deadlines. A connection to boxd needs none.
 func (s *spdyConn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
 func (s *spdyConn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
 func (s *spdyConn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }

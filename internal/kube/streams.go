@@ -24,17 +24,17 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// exec executes a command in the pod's container. Its streams come over a websocket, and over SPDY
-// where something on the way lets none through. client-go's executors copy between streams of their
-// own, with goroutines, on each of which a byte waits: this is the bare stream.
+// exec executes a command in the pod's container. The streams use a websocket, or SPDY if something
+// on the way lets no websocket through. It does not use client-go's executors: they copy each
+// stream in a goroutine of their own, which delays every byte.
 func (c *Cluster) exec(ctx context.Context, pod string, command []string) (client.Streams, error) {
 	return c.stream(ctx, pod, "exec", &corev1.PodExecOptions{
 		Container: container, Command: command, Stdin: true, Stdout: true, Stderr: true,
 	})
 }
 
-// attach connects to the standard streams of the container's first process. All three, as exec: a
-// server that was not asked for one of them lets nobody open its stream over SPDY.
+// attach connects to the standard streams of the container's first process. It asks for all three,
+// because over SPDY a server accepts no stream that it was not asked for.
 func (c *Cluster) attach(ctx context.Context, pod string) (client.Streams, error) {
 	return c.stream(ctx, pod, "attach", &corev1.PodAttachOptions{Container: container, Stdin: true,
 		Stdout: true, Stderr: true})
@@ -49,8 +49,8 @@ func (c *Cluster) stream(ctx context.Context, pod, subresource string,
 		if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 			return s, err
 		}
-		// An older API server wants the right to get for a websocket, and to create for SPDY; some
-		// proxies let nothing but SPDY through.
+		// Older API servers ask for the right to get for a websocket, and to create for SPDY. Some
+		// proxies let only SPDY through.
 		over, spdyErr := c.overSPDY(ctx, url)
 		if spdyErr != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func (c *Cluster) stream(ctx context.Context, pod, subresource string,
 	return c.overSPDY(ctx, url)
 }
 
-// The channels of the protocol v4.channel.k8s.io: the first byte of each message.
+// The channels of the protocol v4.channel.k8s.io. The first byte of each message is one of them.
 const (
 	stdinChannel = iota
 	stdoutChannel
@@ -69,11 +69,11 @@ const (
 	errorChannel
 )
 
-// A socket is the streams of a process in a pod, over a websocket.
+// A socket has the standard streams of a process in a pod, over a websocket.
 type socket struct {
 	*remotebox.Stderr
 	ws      *websocket.Conn
-	current io.Reader // the rest of a message of standard output; nil between two
+	current io.Reader // the rest of a message of standard output; nil between messages
 	writing sync.Mutex
 }
 
@@ -94,8 +94,8 @@ func (c *Cluster) overWebsocket(ctx context.Context, url string) (client.Streams
 	return &socket{Stderr: remotebox.NewStderr(c.log), ws: ws}, nil
 }
 
-// refusal is what the API server has answered instead of an upgrade, if it is that: the error
-// around it does not unwrap.
+// refusal returns the API server's answer if err says that the server has refused the upgrade, and
+// err itself otherwise. The error that has the answer does not unwrap.
 func refusal(err error) error {
 	var failed *httpstream.UpgradeFailureError
 	if errors.As(err, &failed) && apierrors.ReasonForError(
@@ -136,13 +136,14 @@ func (s *socket) Read(p []byte) (int, error) {
 				return 0, err
 			}
 		case errorChannel:
-			return 0, ended(message)
+			return 0, execEnd(message)
 		}
 	}
 }
 
-// ended is how the process has ended, as its error stream tells.
-func ended(r io.Reader) error {
+// execEnd reads from the error stream how the process has ended. If it succeeded, execEnd returns
+// io.EOF.
+func execEnd(r io.Reader) error {
 	text, err := bounded.ReadAll(r, "the status of the pod's exec", 64<<10)
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func ended(r io.Reader) error {
 	return fmt.Errorf("the pod's exec: %s", printable.Text(status.Message))
 }
 
-// messageMax is how much one message carries: with the channel's byte it fits in the connection's
+// messageMax bounds the data of one message. With the channel's byte it fits in the connection's
 // buffer.
 const messageMax = 32 << 10
 

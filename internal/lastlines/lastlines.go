@@ -9,8 +9,8 @@ import (
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
-// Of returns the last five lines of an output that are not blank, 1000 bytes at most. They are safe
-// to print: package printable has replaced controls.
+// Of returns the last five lines of an output that are not blank, at most 1000 bytes. They are safe
+// to print: they have passed printable.Text.
 func Of(output string) string {
 	const most, size = 5, 1000
 	var last []string
@@ -29,8 +29,8 @@ func Of(output string) string {
 	return printable.Text(strings.ToValidUTF8(text, ""))
 }
 
-// A Writer keeps the end of what is written to it. The zero value is ready for use, also
-// concurrently.
+// A Writer keeps the end of what is written to it. The zero value is ready for use. A Writer may be
+// used concurrently.
 type Writer struct {
 	mu   sync.Mutex
 	text []byte
@@ -48,7 +48,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the last lines.
+// String returns Of everything that was written.
 func (w *Writer) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,16 +1,15 @@
 // Package printable makes text of a box safe to show to a person: on a terminal, in a log, in an
 // error.
 //
-// A box says what it likes. Escape sequences on an operator's terminal change its title and
-// clipboard, hide lines or write others; control characters of the C1 range do the same in one
-// character; bidirectional controls show text in another order than it is in. [Text] leaves none of
-// them. Everything that prints text of a box for a person uses it:
+// A box may print anything. Escape sequences can change the title and the clipboard of an
+// operator's terminal, and hide or forge lines. Control characters of the C1 range do the same in
+// one character. Bidirectional controls show text in another order than it has. [Text] escapes all
+// of them. All code that prints text of a box for a person uses it:
 //
 //	fmt.Fprintln(os.Stderr, printable.Text(line))
-//	return fmt.Errorf("start the kernel: exit status %d: %s", code, printable.Text(said))
+//	return fmt.Errorf("start the kernel: exit status %d: %s", code, printable.Text(output))
 //
-// What goes into an error by %q is safe without it. The lines of package lastlines are safe
-// already.
+// Text that is formatted with %q is safe without it, and so are the results of package lastlines.
 package printable
 
 import (
@@ -20,11 +19,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with each character that could change what a terminal or a page shows around it
-// written as Go writes it in a string: \x1b, \u009b, \u202e. These are all control characters but
-// "\n" and "\t", the bidirectional controls, the separators of lines and paragraphs, and bytes that
-// are not UTF-8. An "\r" before an "\n" is left out. Text without any of them, in whatever script,
-// is returned as it is. A text that was made safe stays the same when it is again.
+// Text returns s with each unsafe character escaped as in a Go string: \x1b, \u009b, \u202e. Unsafe
+// are all control characters except "\n" and "\t", the bidirectional controls, the separators of
+// lines and paragraphs, and bytes that are not UTF-8. An "\r" before an "\n" is dropped. Text
+// without unsafe characters is returned as it is, in any script. So Text(Text(s)) is Text(s).
 func Text(s string) string {
 	i := firstUnsafe(s)
 	if i < 0 {
@@ -49,15 +47,14 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line returns s as [Text] does, on one line: "\n" and "\t" are written as such.
+// Line is [Text], but also escapes "\n" and "\t", so that the result is one line.
 func Line(s string) string {
 	return lineBreaks.Replace(Text(s))
 }
 
 var lineBreaks = strings.NewReplacer("\n", `\n`, "\t", `\t`)
 
-// firstUnsafe returns the index of the first character of s that Text replaces, -1 if there is
-// none.
+// firstUnsafe returns the index of the first character of s that Text replaces, or -1.
 func firstUnsafe(s string) int {
 	for i, r := range s {
 		if r >= ' ' && r < 0x7f || r == '\n' || r == '\t' {

@@ -1,68 +1,121 @@
 package procfs
 
-import "golang.org/x/sys/unix"
+import (
+	"strconv"
+	"strings"
 
-// A sysCall is a system call in which a thread is blocked: its number, which depends on the
-// processor's architecture, and its arguments.
+	"golang.org/x/sys/unix"
+)
+
+// A sysCall is a system call in which a thread is blocked.
 type sysCall struct {
-	Number int
+	Number int // depends on the processor's architecture
 	Args   [6]uint64
 }
 
-// A kind says how a system call waits for input: where its arguments name the descriptors, and
-// where the time limit.
-type kind uint8
+// A callKind says how a thread waits, and which arguments name what it waits for: descriptors, and
+// the time limit.
+type callKind uint8
 
 const (
-	other       kind = iota
-	reads            // of the descriptor in argument 0
-	sends            // from the descriptor in argument 1
-	polls            // pollfds at argument 0, their number in 1, milliseconds in 2
-	ppolls           // the same with a timespec at argument 2
-	selects          // the number of bits in argument 0, sets at 1 to 3, a timeval or timespec at 4
-	epolls           // the set's descriptor in argument 0, milliseconds in 3
-	epollsUntil      // the same with a timespec at argument 3
-	// a call that a signal interrupted, with its own arguments: poll among others
-	// (ERESTART_RESTARTBLOCK)
-	restarts
+	otherCall    callKind = iota
+	readCall              // reads from the descriptor in argument 0
+	receiveCall           // as readCall, but the descriptor is a socket
+	sendfileCall          // reads from the descriptor in argument 1
+	writeCall             // writes to the descriptor in argument 0
+	pollCall              // argument 0: address of the pollfds, 1: their number, 2: milliseconds
+	ppollCall             // as pollCall, but argument 2 is the address of a timespec
+	// argument 0: number of bits, 1 to 3: addresses of the sets, 4: of a timeval or timespec
+	selectCall
+	epollCall       // argument 0: the epoll's descriptor, 3: milliseconds
+	epollPwait2Call // as epollCall, but argument 3 is the address of a timespec
+	sleepCall       // argument 0: address of a timespec
+	clockSleepCall  // argument 0: a clock, 1: flags, 2: address of a timespec
+	futexCall       // argument 1: the operation, 3: address of a timespec
+	futexWaitCall   // argument 4: address of a timespec, 5: a clock
+	futexWaitvCall  // argument 3: address of a timespec, 4: a clock
+	childCall       // waits until a child ends
+	signalCall      // waits for a signal
+	timedSignalCall // as signalCall; argument 2: address of a timespec
+	// A signal interrupted the call, and the kernel restarts it. The arguments are those of the
+	// original call (ERESTART_RESTARTBLOCK).
+	restartCall
 )
 
-// generic has the calls that every architecture has, by its own numbers.
-var generic = map[int]kind{
-	unix.SYS_READ: reads, unix.SYS_READV: reads, unix.SYS_PREAD64: reads, unix.SYS_PREADV: reads,
-	unix.SYS_PREADV2: reads,
-	unix.SYS_SPLICE:  reads, unix.SYS_SENDFILE: sends, unix.SYS_PPOLL: ppolls,
-	unix.SYS_PSELECT6: selects, unix.SYS_EPOLL_PWAIT: epolls,
-	unix.SYS_EPOLL_PWAIT2: epollsUntil, unix.SYS_RESTART_SYSCALL: restarts,
+// genericCalls holds the calls that every architecture has. The numbers are this architecture's.
+var genericCalls = map[int]callKind{
+	unix.SYS_READ: readCall, unix.SYS_READV: readCall, unix.SYS_PREAD64: readCall,
+	unix.SYS_PREADV: readCall, unix.SYS_PREADV2: readCall, unix.SYS_SPLICE: readCall,
+	unix.SYS_RECVFROM: receiveCall, unix.SYS_RECVMSG: receiveCall, unix.SYS_RECVMMSG: receiveCall,
+	unix.SYS_ACCEPT4:  receiveCall,
+	unix.SYS_SENDFILE: sendfileCall,
+	unix.SYS_WRITE:    writeCall, unix.SYS_WRITEV: writeCall, unix.SYS_SENDTO: writeCall,
+	unix.SYS_SENDMSG: writeCall,
+	unix.SYS_PPOLL:   ppollCall, unix.SYS_PSELECT6: selectCall, unix.SYS_EPOLL_PWAIT: epollCall,
+	unix.SYS_EPOLL_PWAIT2: epollPwait2Call,
+	unix.SYS_NANOSLEEP:    sleepCall, unix.SYS_CLOCK_NANOSLEEP: clockSleepCall,
+	unix.SYS_FUTEX: futexCall, sysFutexWait: futexWaitCall, unix.SYS_FUTEX_WAITV: futexWaitvCall,
+	unix.SYS_WAIT4: childCall, unix.SYS_WAITID: childCall,
+	unix.SYS_RT_SIGSUSPEND: signalCall, unix.SYS_RT_SIGTIMEDWAIT: timedSignalCall,
+	unix.SYS_RESTART_SYSCALL: restartCall,
 }
 
-// kindOf returns the kind of a call. wide is called when that depends on whether the program is a
-// 64-bit one.
-func kindOf(call *sysCall, wide func() bool) kind {
-	k64, ok := native[call.Number]
+// sysFutexWait is the number of futex_wait, which is the same for every architecture. Since Linux
+// 6.7.
+const sysFutexWait = 455
+
+// kindOf returns the kind of a call. It calls is64Bit, which reports whether the program is a
+// 64-bit program, only if the kind depends on that.
+func kindOf(call *sysCall, is64Bit func() bool) callKind {
+	k64, ok := nativeCalls[call.Number]
 	if !ok {
-		k64 = generic[call.Number]
+		k64 = genericCalls[call.Number]
 	}
-	k32 := narrow[call.Number]
-	if k64 == k32 || wide() {
+	k32 := calls32[call.Number]
+	if k64 == k32 || is64Bit() {
 		return k64
 	}
 	return k32
 }
 
-// limited reports whether a call of that kind ends by itself after some time.
-func (k kind) limited(call *sysCall) bool {
-	switch k {
-	case polls, restarts:
-		return int32(call.Args[2]) >= 0
-	case ppolls:
-		return call.Args[2] != 0
-	case selects:
-		return call.Args[4] != 0
-	case epolls:
-		return int32(call.Args[3]) >= 0
-	case epollsUntil:
-		return call.Args[3] != 0
+// restarted returns the kind of the call that the kernel has restarted. function is the kernel's
+// function in which the thread is blocked; "0" means that it is not shown, and then the call is
+// taken for a poll.
+func restarted(function string) callKind {
+	switch {
+	case function == "0" || strings.Contains(function, "poll"):
+		return pollCall
+	case strings.Contains(function, "futex"):
+		return futexCall
+	case strings.Contains(function, "nanosleep"):
+		return sleepCall
 	}
-	return false
+	return otherCall
+}
+
+// hasFiles reports whether the arguments of a call of that kind name descriptors.
+func (k callKind) hasFiles() bool { return k >= readCall && k <= epollPwait2Call }
+
+// waitsForSignal reports whether a call of that kind waits for a signal, or the end of a child.
+func (k callKind) waitsForSignal() bool {
+	return k == childCall || k == signalCall || k == timedSignalCall
+}
+
+// parseCall parses the words of /proc/PID/syscall. It returns nil if the thread is in no system
+// call: the file says "running", or -1 in place of the number.
+func parseCall(words []string) *sysCall {
+	call := new(sysCall)
+	if len(words) <= len(call.Args) {
+		return nil
+	}
+	var err error
+	if call.Number, err = strconv.Atoi(words[0]); err != nil || call.Number < 0 {
+		return nil
+	}
+	for i := range call.Args {
+		if call.Args[i], err = strconv.ParseUint(words[1+i], 0, 64); err != nil {
+			return nil
+		}
+	}
+	return call
 }

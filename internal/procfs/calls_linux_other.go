@@ -2,6 +2,5 @@
 
 package procfs
 
-// native and narrow would have this architecture's further calls, and those of its 32-bit programs,
-// which are not known here.
-var native, narrow map[int]kind
+// nativeCalls and calls32 are empty: the other calls of this architecture are unknown.
+var nativeCalls, calls32 map[int]callKind

@@ -7,51 +7,59 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// A census knows the machine's processes, for all looks. To list them, and even more to ask each,
-// takes too long to do for each look.
+// A census is a list of the machine's processes that all looks share. To list the processes, and to
+// look at each, takes too long to do it for each look. On a busy machine it may take seconds: no
+// look waits for another.
 type census struct {
-	mu     sync.Mutex
-	listed time.Time
-	took   time.Duration
-	known  map[int]*resident
+	mu           sync.Mutex        // not held while anything is read
+	listing      bool              // a look lists the processes
+	listed       time.Time         // when the processes were last listed
+	listDuration time.Duration     // how long that took
+	known        map[int]*resident // each listing makes a new map, and no look changes it
 }
 
 // A resident is a process in the census.
 type resident struct {
-	inode   uint64 // of its directory: another process with the same id has another
-	session int    // when it was seen first. A process can leave a session, but not join one
-	kernel  bool   // a thread of the kernel
-	since   time.Time
-	next    time.Time // when it is to be asked again, at the latest
-	// when it was last found to wait for a terminal. What wakes it may be nothing to it
-	waited time.Time
-	at     pts // the terminal of a look that it was last found to wait for
+	inode        uint64 // of its /proc directory; it tells processes with the same id apart
+	session      int    // when the process was first seen: it can leave a session, but not join one
+	kernelThread bool
+	since        time.Time // when the process was started
+
+	// census.mu guards these.
+	nextLook     time.Time // when to look at it again, at the latest
+	lastWait     time.Time // when it was last seen waiting for any terminal
+	lastTerminal pts       // the last of the terminals looked for that it was seen waiting for
 }
 
-// everyone holds nothing but what can be found again.
-var everyone census
+// allProcesses is a global, because it is a cache: all of it can be found again.
+var allProcesses census
 
 const (
-	tick      = time.Second / proc.TicksPerSecond
-	listShare = 50                    // listing takes at most this part of the time
-	listOften = 10 * time.Millisecond // at most
-	// and list: a busy machine makes a listing last, which costs nothing
-	askAtLeast = time.Second
-	// who waited for a terminal is asked at each look for so long
-	lately = 10 * time.Second
+	tick = time.Second / proc.TicksPerSecond
+
+	// The processes are listed again after listShare times as long as the last listing took, but
+	// not before minListInterval, and at the latest after maxInterval. (On a busy machine a listing
+	// lasts long without using much time of a processor.)
+	listShare       = 50
+	minListInterval = 10 * time.Millisecond
+
+	// maxInterval is also the longest time between two looks at the same process.
+	maxInterval = time.Second
+
+	// A process that has waited for a terminal within this time is looked at each time. It may only
+	// have stopped waiting for a moment, to deal with some other event.
+	recentWait = 10 * time.Second
 )
 
-// members returns the processes that may be of the view's session.
+// members returns the processes that may be in the view's session.
 func (c *census) members(v *view) []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.list(v.r)
 	var found []int
-	for pid, p := range c.known {
+	for pid, p := range c.list(v.r) {
 		if p.session == v.session {
 			found = append(found, pid)
 		}
@@ -59,76 +67,114 @@ func (c *census) members(v *view) []int {
 	return found
 }
 
-// list brings the census up to date if it was long ago.
-func (c *census) list(r *reader) {
+// list returns the processes. It lists them again, unless the last listing is recent, or another
+// look does so. In that case the last listing has to do.
+func (c *census) list(r *reader) map[int]*resident {
 	begin := time.Now()
-	if begin.Sub(c.listed) < min(max(listOften, listShare*c.took), askAtLeast) {
-		return
+	c.mu.Lock()
+	last := c.known
+	if begin.Sub(c.listed) < min(max(minListInterval, listShare*c.listDuration), maxInterval) ||
+		c.listing && last != nil {
+		c.mu.Unlock()
+		return last
 	}
-	known := make(map[int]*resident, len(c.known))
+	c.listing = true
+	c.mu.Unlock()
+	known := make(map[int]*resident, len(last))
 	now, _ := Uptime()
-	for pid, inode := range r.inodes("/proc") {
-		if p := c.known[pid]; p != nil && p.inode == inode {
+	for pid, inode := range r.numericInodes("/proc") {
+		if p := last[pid]; p != nil && p.inode == inode {
 			known[pid] = p
 		} else if s, ok := r.stat(pid); ok {
 			age := max(0, now-time.Duration(s.Start)*tick)
-			known[pid] = &resident{inode: inode, session: s.Session, kernel: s.kernel,
+			known[pid] = &resident{inode: inode, session: s.Session, kernelThread: s.kernelThread,
 				since: begin.Add(-age)}
 		}
 	}
-	c.known, c.listed = known, time.Now()
-	c.took = c.listed.Sub(begin)
-}
-
-// strangers returns those processes outside the view that wait for the terminal: of a gpg-agent, a
-// tmux server, a daemon that the shell has left behind.
-//
-// A process that has waited for no terminal lately is asked again after as long as it has been
-// there, but at least once a second: new processes often, and all others hardly ever.
-func (c *census) strangers(v *view, t pts) (found []*process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	for pid, known := range c.known {
-		waited := !known.waited.IsZero() && now.Sub(known.waited) < lately
-		if known.kernel || v.byID[pid] != nil || !waited && now.Before(known.next) {
+	c.known, c.listing, c.listed = known, false, time.Now()
+	c.listDuration = c.listed.Sub(begin)
+	return known
+}
+
+// waitingStrangers returns the processes outside the view that wait for the terminal, such as a
+// pinentry of a gpg-agent, a tmux server, or a daemon that the shell has left behind.
+//
+// It does not look at each process each time. If a process has not waited for a terminal recently,
+// the time until the next look at it is the process's age, but at most a second. So new processes
+// are looked at often, and old ones once a second.
+func (c *census) waitingStrangers(v *view, t pts) (found []*process) {
+	c.mu.Lock()
+	all := c.known
+	c.mu.Unlock()
+	for pid, known := range all {
+		if known.kernelThread || v.byID[pid] != nil {
 			continue
 		}
-		known.next = now.Add(min(now.Sub(known.since), askAtLeast))
-		p := v.stranger(pid)
+		due, waited := c.isDue(known, t)
+		if !due {
+			continue
+		}
+		p := v.newStranger(pid)
 		if p == nil {
 			continue
 		}
-		if len(p.waits) > 0 {
-			known.waited = now
-		} else if waited && known.at == t {
-			// it may wait again: a pinentry that has drawn its window anew
-			v.threads(p)
-			v.stirs = v.stirs || p.active > 0
+		if len(p.waits) == 0 && waited {
+			// It may soon wait again, as a pinentry does that is drawing its window.
+			v.countTurns(p)
+			v.strangerRuns = v.strangerRuns || p.active > 0
 		}
-		if p.waitsFor(t) {
-			known.at = t
+		waits := p.waitsFor(t)
+		if waits {
 			found = append(found, p)
 		}
+		c.add(known, p, t, waits)
 	}
 	return found
 }
 
-// stranger looks at a process outside the view.
-func (v *view) stranger(pid int) *process {
+// isDue reports whether to look at the process. If so, other looks do not, unless it has waited for
+// a terminal recently. waited: that terminal was t.
+func (c *census) isDue(known *resident, t pts) (due, waited bool) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	recent := !known.lastWait.IsZero() && now.Sub(known.lastWait) < recentWait
+	if !recent && now.Before(known.nextLook) {
+		return false, false
+	}
+	known.nextLook = now.Add(min(now.Sub(known.since), maxInterval))
+	return true, recent && known.lastTerminal == t
+}
+
+// add keeps what a look for the readers of t has seen of the process.
+func (c *census) add(known *resident, p *process, t pts, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(p.waits) > 0 {
+		known.lastWait = time.Now()
+	}
+	if waits {
+		known.lastTerminal = t
+	}
+}
+
+// newStranger looks at a process outside the view. It returns nil if there is no such process.
+func (v *view) newStranger(pid int) *process {
 	s, ok := v.r.stat(pid)
 	if !ok {
 		return nil
 	}
 	p := &process{stat: s, stranger: true, tty: v.terminalOf(s)}
-	if v.see(p); len(p.waits) > 0 {
-		v.threads(p)
+	if v.readWaits(p); len(p.waits) > 0 {
+		v.countTurns(p)
 	}
 	return p
 }
 
-// inodes returns the directories in a directory whose names are numbers, with their inodes.
-func (r *reader) inodes(dir string) map[int]uint64 {
+// numericInodes returns the inodes of the files in dir whose names are positive numbers, by number.
+func (r *reader) numericInodes(dir string) map[int]uint64 {
 	found := map[int]uint64{}
 	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -142,8 +188,8 @@ func (r *reader) inodes(dir string) map[int]uint64 {
 		if err != nil || n <= 0 {
 			return found
 		}
-		// struct linux_dirent64: 8 bytes inode, 8 offset, 2 length of the record, 1 type, the name
-		// and a zero byte
+		// struct linux_dirent64: inode (8 bytes), offset (8), length of the record (2), type (1),
+		// name, zero byte
 		for entries := r.buf[:n]; len(entries) > 19; {
 			size := int(binary.NativeEndian.Uint16(entries[16:]))
 			name, _, _ := bytes.Cut(entries[19:size], []byte{0})

@@ -16,7 +16,8 @@ import (
 	"github.com/sandshell/sandshell/internal/programs"
 )
 
-// openTerminal returns both ends of a terminal, what it echoes, and its number.
+// openTerminal returns both ends of a new terminal, and its number. What the terminal echoes is
+// read and dropped.
 func openTerminal(t *testing.T) (master, end *os.File, tty int) {
 	t.Helper()
 	master, end, err := programs.OpenTerminal(24, 80)
@@ -62,7 +63,7 @@ func TestDiscard(t *testing.T) {
 		{"one\n\x04", 4, 5},
 		{"wrong\x7f\x7f\x15right", 0, 5},
 		{"lit\x16\x03eral\n", 9, 9},
-		// more than the line discipline holds
+		// more than the line discipline's buffer holds
 		{strings.Repeat("0123456789abcde\n", 350), 4096, 5600},
 	} {
 		t.Run(fmt.Sprintf("%.20q", c.typed), func(t *testing.T) {
@@ -72,11 +73,11 @@ func TestDiscard(t *testing.T) {
 				_, err := io.WriteString(master, c.typed)
 				require.NoError(t, err)
 				if c.unread < 4096 {
-					require.Equal(t, c.unread, unread(tty))
+					require.Equal(t, c.unread, readableBytes(tty))
 				} else {
-					// the kernel hands so much on in several pieces
+					// The kernel passes that much on in several pieces.
 					require.Eventually(t, func() bool {
-						n := unread(tty)
+						n := readableBytes(tty)
 						return n >= c.unread-64 && n <= c.unread
 					}, 20*time.Second, time.Millisecond)
 				}
@@ -111,13 +112,13 @@ func TestDiscardRaw(t *testing.T) {
 	require.Equal(t, before, termios(t, end))
 }
 
-// Whoever waits for input is given neither what is dropped nor an end of the input.
+// A program that waits for input gets neither what is dropped nor an end of the input.
 func TestDiscardWakesNobody(t *testing.T) {
-	for _, c := range []waiting{
+	for _, c := range []waitCase{
 		{name: "read", command: "bash -c 'IFS= read -r x; echo \"got $x\" >out'"},
 		{name: "cat", command: "cat >out"},
-		{name: "select", needs: python, command: untilGiven("select.select([0],[],[])")},
-		{name: "poll", needs: python, command: untilGiven(
+		{name: "select", needs: python, command: readUntilLine("select.select([0],[],[])")},
+		{name: "poll", needs: python, command: readUntilLine(
 			"p=select.poll(); p.register(0,1); p.poll()")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,7 +126,7 @@ func TestDiscardWakesNobody(t *testing.T) {
 				need(t, c.needs)
 			}
 			s := startSession(t)
-			s.await(c)
+			s.runAndAwait(c)
 			dir, _ := Program(s.pid)
 			tty := Look(s.pid).TTY
 			for range 300 {
@@ -141,16 +142,16 @@ func TestDiscardWakesNobody(t *testing.T) {
 			require.NoError(t, err)
 			given := strings.Split(strings.TrimSpace(strings.TrimPrefix(string(got), "got ")), "|")
 			require.Equal(t, "answer", given[len(given)-1])
-			require.Less(t, len(given), 4, "who polls is woken rarely: %q", given)
+			require.Less(t, len(given), 4, "a program that polls is woken rarely: %q", given)
 		})
 	}
 }
 
-// untilGiven is a program that waits for input as said, until there is a line, and writes all that
-// it was given. Linux may say once in 10,000 times that there is input, and there is none (BUGS in
-// select(2)); the read after it may then come at the moment when a later Discard has taken
-// canonical mode away.
-func untilGiven(wait string) string {
+// readUntilLine returns a command that waits for input with the Python statement wait and reads,
+// until it has a line. Then it writes all that it has read to the file out. Once in 10,000 times
+// Linux may report input where there is none (BUGS in select(2)). The read that follows may then
+// come while a later Discard has ended canonical mode.
+func readUntilLine(wait string) string {
 	return py("import os,select\nos.set_blocking(0,False); got=[]\nwhile not (got and " +
 		"got[-1].endswith(b'\\n')):\n  " + wait + "\n  try: got.append(os.read(0,99))\n  except " +
 		"BlockingIOError: pass\nopen('out','wb').write(b'|'.join(got))")
@@ -168,11 +169,11 @@ func BenchmarkDiscard(b *testing.B) {
 	}
 }
 
-// unread returns how many bytes a program that read the terminal would be given at once: in
-// canonical mode, lines that are complete.
-func unread(tty int) (n int) {
+// readableBytes returns how many bytes a program that read the terminal would get at once. In
+// canonical mode these are complete lines only.
+func readableBytes(tty int) (n int) {
 	withTerminal(tty, func(fd int) {
-		settle(fd)
+		processTyped(fd)
 		n, _ = unix.IoctlGetInt(fd, unix.TIOCINQ)
 	})
 	return n

@@ -16,11 +16,12 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// withoutPtrace names the variable that says that the test's process has no CAP_SYS_PTRACE.
-const withoutPtrace = "INSPECT_TEST_WITHOUT_PTRACE"
+// withoutPtrace is the environment variable that is set if this process has no CAP_SYS_PTRACE.
+const withoutPtrace = "PROCFS_TEST_WITHOUT_PTRACE"
 
-// asIfIn runs the test once more, with the capabilities of root in a container.
-func asIfIn(t *testing.T, options ...string) {
+// runAsContainerRoot runs the test in another process, with the capabilities of root in a
+// container. options are setpriv's.
+func runAsContainerRoot(t *testing.T, options ...string) {
 	t.Helper()
 	need(t, "setpriv")
 	args := append(options, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
@@ -44,23 +45,24 @@ func dumpable(t *testing.T) int {
 	return n
 }
 
-// root sees what other users' processes wait for, without the right to trace them.
+// root without the right to trace other users' processes still sees what they wait for.
 func TestAnotherUser(t *testing.T) {
 	needRoot(t)
 	need(t, "su", "setpriv")
 	if os.Getenv(withoutPtrace) == "" {
-		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search",
+		runAsContainerRoot(t,
+			"--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search",
 			"--inh-caps=-all")
 	}
 	before := dumpable(t)
-	for _, c := range []waiting{
+	for _, c := range []waitCase{
 		{name: "su", command: "su nobody -s /bin/sh -c 'read x; :'"},
 		{name: "setpriv", command: "setpriv --reuid 65534 --regid 65534 --clear-groups bash -c " +
 			"'read x; :'", waits: "bash"},
 		{name: "select", command: "setpriv --reuid 65534 --regid 65534 --clear-groups " +
 			py("import select; select.select([0],[],[])")},
 	} {
-		t.Run(c.name, func(t *testing.T) { startSession(t).await(c) })
+		t.Run(c.name, func(t *testing.T) { startSession(t).runAndAwait(c) })
 	}
 	t.Run("program", func(t *testing.T) {
 		s := startSession(t)
@@ -72,46 +74,48 @@ func TestAnotherUser(t *testing.T) {
 	})
 	require.Equal(t, before, dumpable(t))
 	require.Zero(t, unix.Access("/root", unix.R_OK))
-	for _, tid := range numbers("/proc/self/task") { // every thread is itself again
+	for _, tid := range numericNames("/proc/self/task") { // every thread has root's ids again
 		ids, ok := newReader().field("/proc/self/task/"+strconv.Itoa(tid)+"/status", "Uid:")
 		require.True(t, ok)
 		require.Equal(t, "0\t0\t0\t0", ids)
 	}
 }
 
-// Where no way leads to another user's process, the look says so; but not of a process that is not
-// asked.
+// If nothing can be learned about another user's process, Hidden is set. It is not set for a
+// process that is not looked at.
 func TestHidden(t *testing.T) {
 	needRoot(t)
 	if os.Getenv(withoutPtrace) == "" {
-		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search,-setpcap",
+		runAsContainerRoot(t,
+			"--bounding-set=-sys_ptrace,-sys_admin,-dac_override,-dac_read_search,-setpcap",
 			"--inh-caps=-all")
 		return
 	}
 	s := startSession(t)
 	require.False(t, s.idle().Hidden)
-	// Its saved id is root's: there is nobody whom the kernel would show it.
+	// Its saved id is root's, so the kernel shows it to no user id.
 	s.run(py("import os; os.setresuid(65534,65534,0); os.read(0,1)"))
 	l := s.until(func(l proc.Look) bool { return l.Hidden && !l.Runs })
 	require.Empty(t, l.Waits)
 	require.Positive(t, l.Total)
 }
 
-// sudo hides itself from root without the right to trace. It is a relay all the same: what is
-// behind it counts.
+// The kernel hides sudo from root without the right to trace. sudo is taken for a relay
+// nevertheless: the processes on the terminal behind it are found.
 func TestHiddenRelay(t *testing.T) {
 	needRoot(t)
 	need(t, "sudo", "bash")
 	if os.Getenv(withoutPtrace) == "" {
-		asIfIn(t, "--bounding-set=-sys_ptrace,-sys_admin", "--inh-caps=-all")
+		runAsContainerRoot(t,
+			"--bounding-set=-sys_ptrace,-sys_admin", "--inh-caps=-all")
 		return
 	}
 	inRelay := func(l proc.Look) bool { return l.Modes.Raw && !l.Runs }
-	for _, c := range []waiting{
+	for _, c := range []waitCase{
 		{name: "line", command: "sudo -u nobody bash -c 'read x; :'", waits: "bash", modes: line,
-			together: true},
+			notAlone: true},
 		{name: "secret", command: "sudo -u nobody bash -c 'read -s x; :'", waits: "bash",
-			modes: secret, together: true},
+			modes: secret, notAlone: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := startSession(t)
@@ -129,7 +133,7 @@ func TestHiddenRelay(t *testing.T) {
 	t.Run("nobody", func(t *testing.T) {
 		s := startSession(t)
 		s.run("sudo -u nobody sleep 60")
-		s.until(func(l proc.Look) bool { return inRelay(l) && slept(s.pid) })
+		s.until(func(l proc.Look) bool { return inRelay(l) && hasSleepingSleep(s.pid) })
 		for range 20 {
 			l := Look(s.pid)
 			require.Empty(t, l.Waits)
@@ -148,14 +152,14 @@ func TestHiddenRelay(t *testing.T) {
 	})
 }
 
-// slept reports whether a sleep descends from the process, and sleeps.
-func slept(pid int) bool {
+// hasSleepingSleep reports whether the process has a descendant named sleep that sleeps.
+func hasSleepingSleep(pid int) bool {
 	return slices.ContainsFunc(Tree(pid), func(p proc.Process) bool {
 		return p.Name == "sleep" && p.State == "S"
 	})
 }
 
-// A plain user sees the own processes, and that there are others.
+// A user without privileges learns only that root's shell and its program hide what they wait for.
 func TestPlainUser(t *testing.T) {
 	needRoot(t)
 	nobody, err := user.Lookup("nobody")
@@ -166,8 +170,8 @@ func TestPlainUser(t *testing.T) {
 	require.NoError(t, err)
 	need(t, "sudo")
 	s := startSession(t)
-	// The shell is root's, and so is what it starts; the look is nobody's.
-	s.await(waiting{command: "cat", waits: "cat"})
+	// The shell and its program are root's. The user nobody looks at them.
+	s.runAndAwait(waitCase{command: "cat", waits: "cat"})
 	before := unix.Geteuid()
 	require.NoError(t, syscall.Seteuid(uid))
 	defer func() {

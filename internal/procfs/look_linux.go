@@ -6,18 +6,21 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// Look looks at the process, the leader of a terminal's session, and at whoever waits for that
-// terminal.
+// Look looks at a process that leads the session of a terminal, and at all processes that wait for
+// that terminal.
 //
-// It asks the process's descendants and the other processes of its session, each time. If none of
-// them waits, it asks all other processes too, the longer one has been there the more rarely, but
-// at least once a second (see census).
+// Each call looks at the process, its descendants and the other processes of its session. If none
+// of them waits for the terminal, the call looks at other processes too: at new ones often, and at
+// each at least once a second (see census).
 func Look(pid int) proc.Look {
-	v := &view{r: newReader(), pid: pid, byID: map[int]*process{}, modes: map[pts]modes{}}
+	v := &view{r: newReader(), pid: pid, byID: map[int]*process{},
+		children: map[int][]*process{}, modes: map[pts]modes{}, searched: map[pts]bool{},
+		relays: map[int]*process{}}
 	s, ok := v.r.stat(pid)
 	if !ok || s.State == "X" || s.State == "Z" {
 		return proc.Look{Gone: true}
@@ -32,9 +35,9 @@ func Look(pid int) proc.Look {
 		Args: v.r.args("/proc/" + strconv.Itoa(pid)),
 	}
 	if v.tty.dev == v.devpts {
-		withTerminal(v.tty.number, settle)
+		withTerminal(v.tty.number, processTyped)
 	}
-	v.family(pid, everyone.members(v))
+	v.addTree(pid, allProcesses.members(v))
 	if main := v.byID[pid]; main != nil {
 		look.Turns, look.Reads = main.mainTurns, main.reads
 	}
@@ -42,40 +45,75 @@ func Look(pid int) proc.Look {
 		look.Total += p.turns
 		look.Runs = look.Runs || p.active > 0
 	}
+	var found []reading
 	if v.tty.number != 0 {
-		look.Waits = v.waits(v.tty, 0, map[pts]bool{})
-		look.Runs = look.Runs || v.stirs
+		found = v.findWaits(v.tty, 0)
+		look.Runs = look.Runs || v.strangerRuns
 		look.Modes = v.modesOf(v.tty, pid).Modes
 	}
-	look.Hidden, look.HiddenModes = v.hidden()
+	look.Hidden, look.HiddenModes = v.hiddenWaiter()
+	look.Waits = v.judge(found, look.Foreground)
 	return look
+}
+
+// Shell describes a shell that has just executed a line from its pipe, its standard input. It
+// returns the zero value if something is not known, as in gVisor.
+func Shell(pid int) proc.Shell {
+	r, dir := newReader(), "/proc/"+strconv.Itoa(pid)
+	s, ok := r.stat(pid)
+	if !ok || !ttyDevice(s.TTY).isSlave() {
+		return proc.Shell{}
+	}
+	link := func() (name string) {
+		name, _ = os.Readlink(dir + "/fd/0")
+		return name
+	}
+	shell := proc.Shell{TTY: s.TTY, Reads: link(), Image: r.withImage(s.Process).Image}
+	if shell.Reads == "" {
+		asOwnerOf(dir, func() { shell.Reads = link() })
+	}
+	if shell.Reads == "" || shell.Image == "" {
+		return proc.Shell{}
+	}
+	return shell
 }
 
 // A view is what one look sees.
 type view struct {
 	r       *reader
 	pid     int
-	session int    // the process's
-	tty     pts    // the process's
-	devpts  uint64 // the device of /dev/pts here; 0: there is none
+	session int    // of the process pid
+	tty     pts    // of the process pid
+	devpts  uint64 // the device number of this process's /dev/pts; 0: there is none
 
-	stirs     bool       // a stranger runs that waited for the process's terminal a while ago
-	processes []*process // no stranger, and none before its parent
-	byID      map[int]*process
-	modes     map[pts]modes
+	// strangerRuns: a process outside the view runs, and waited for tty a short time ago.
+	strangerRuns bool
+	processes    []*process // each after its parent; strangers are not among them
+	byID         map[int]*process
+	children     map[int][]*process // by the parent's id: of the first placed processes
+	placed       int
+	modes        map[pts]modes
+	searched     map[pts]bool     // the terminals for whose readers findWaits has looked
+	relays       map[int]*process // those that findWaits has passed
+	requested    int              // how many descriptors calls wait for, as far as has been read
 }
 
-// A process is what a look sees of one.
+// A process is what a look sees of a process.
 type process struct {
 	stat
-	stranger  bool
-	tty       pts   // its controlling terminal
-	turns     int64 // of all threads
-	mainTurns int64
-	active    int    // how many threads run, or cannot be interrupted
-	reads     string // proc.Look.Reads
-	waits     []wait
-	hidden    bool // what a sleeping thread waits for is not shown
+	stranger  bool   // it is outside the view
+	tty       pts    // its controlling terminal
+	turns     int64  // of all threads
+	mainTurns int64  // of the main thread
+	active    int    // how many threads run, or sleep uninterruptibly
+	reads     string // as proc.Look.Reads
+	threads   []thread
+	waits     []wait // for terminals
+	hidden    bool   // the kernel does not show what a sleeping thread waits for
+	ownerOnly bool   // the kernel shows that only to the process's user
+	tooLarge  bool   // not all threads are in threads
+	waitsRead bool   // readWaits has been called
+	class     uint8  // 64 or 32 bits, as far as is64Bit has found out
 }
 
 func deviceOf(path string) uint64 {
@@ -86,9 +124,10 @@ func deviceOf(path string) uint64 {
 	return uint64(st.Dev)
 }
 
-// terminalOf returns the controlling terminal of a process. If the kernel says that there is none
-// (gVisor; or another process has taken the terminal, as setsid -c does), that of the view's
-// process is the one that it has open.
+// terminalOf returns the controlling terminal of a process. The kernel may say that the view's
+// process has none: gVisor always does, and Linux does after another process has taken the
+// terminal, as setsid -c does. Then it is the terminal that the process has open as its standard
+// error, output or input.
 func (v *view) terminalOf(s stat) pts {
 	dir := "/proc/" + strconv.Itoa(s.PID)
 	if s.TTY == 0 && s.PID == v.pid {
@@ -97,15 +136,16 @@ func (v *view) terminalOf(s stat) pts {
 			if unix.Stat(dir+"/fd/"+fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
 				continue
 			}
-			if d := (device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}); d.slave() {
-				return pts{uint64(st.Dev), d.number()}
+			d := device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}
+			if d.isSlave() {
+				return pts{uint64(st.Dev), d.ttyNumber()}
 			}
 		}
 	}
 	switch {
-	case s.TTY == 0 || !terminal(s.TTY).slave():
+	case s.TTY == 0 || !ttyDevice(s.TTY).isSlave():
 		return pts{}
-	case s.Session == v.session && v.tty.number == s.TTY: // a terminal is one session's
+	case s.Session == v.session && v.tty.number == s.TTY: // a session has one terminal
 		return v.tty
 	}
 	if dev := deviceOf(dir + "/root/dev/pts"); dev != 0 {
@@ -127,28 +167,14 @@ func (r *reader) args(dir string) []string {
 	return args
 }
 
-// family adds the process and its descendants, and then others, without theirs.
-func (v *view) family(pid int, others []int) {
-	var parents map[int][]int
-	self := strconv.Itoa(os.Getpid())
-	// a kernel without CONFIG_PROC_CHILDREN
-	if unix.Access("/proc/self/task/"+self+"/children", unix.F_OK) != nil {
-		parents = v.r.parents()
-	}
+// addTree adds the process and its descendants, and then others without their descendants.
+func (v *view) addTree(pid int, others []int) {
+	byParent := v.r.childrenByParent()
 	for pids := []int{pid}; len(pids) > 0; {
 		var next []int
 		for _, pid := range pids {
-			p := v.add(pid)
-			if p == nil {
-				continue
-			}
-			if parents != nil {
-				next = append(next, parents[pid]...)
-				continue
-			}
-			dir := "/proc/" + strconv.Itoa(pid)
-			for _, tid := range p.threads(dir) {
-				next = v.r.children(next, dir+"/task/"+strconv.Itoa(tid))
+			if p := v.add(pid); p != nil {
+				next = v.r.childrenOf(next, &p.stat, byParent)
 			}
 		}
 		pids = next
@@ -158,7 +184,8 @@ func (v *view) family(pid int, others []int) {
 	}
 }
 
-// add adds the process and looks at it, unless it is there already or has ended.
+// add looks at the process and adds it. It returns nil if the process has been added before, or has
+// ended.
 func (v *view) add(pid int) *process {
 	if v.byID[pid] != nil {
 		return nil
@@ -170,13 +197,13 @@ func (v *view) add(pid int) *process {
 	p := &process{stat: s, tty: v.terminalOf(s)}
 	v.byID[pid] = p
 	v.processes = append(v.processes, p)
-	v.threads(p)
-	// A process that is not in the foreground would be stopped if it read its own terminal, and
-	// does not if it polls it.
+	v.countTurns(p)
+	// A background process does not wait for its own terminal: to read it would stop the process,
+	// even after a poll has said that there is input.
 	if p.background() && pid != v.pid {
 		return p
 	}
-	v.see(p)
+	v.readWaits(p)
 	return p
 }
 
@@ -184,118 +211,149 @@ func (p *process) background() bool {
 	return p.TTY != 0 && p.Foreground > 0 && p.Group != p.Foreground
 }
 
-// threads counts the turns of the process's threads, and those that run.
-func (v *view) threads(p *process) {
-	dir := "/proc/" + strconv.Itoa(p.PID)
-	for _, tid := range p.stat.threads(dir) {
-		task := dir + "/task/" + strconv.Itoa(tid)
-		turns, _ := strconv.ParseInt(v.r.word(task+"/schedstat", 2), 10, 64)
+// countTurns sets p.turns, p.mainTurns and p.active.
+func (v *view) countTurns(p *process) {
+	v.listThreads(p)
+	for _, t := range p.threads {
+		turns, _ := strconv.ParseInt(v.r.word(p.task(t.id)+"/schedstat", 2), 10, 64)
 		p.turns += turns
-		if tid == p.PID {
+		if t.id == p.PID {
 			p.mainTurns = turns
 		}
-		if state := v.state(p, task); state == "R" || state == "D" {
+		if t.state == "R" || t.state == "D" {
 			p.active++
 		}
 	}
+	if p.tooLarge {
+		p.active++ // which is likely
+	}
 }
 
-// state returns the state of a thread; the process's is that of the main thread.
-func (v *view) state(p *process, task string) string {
+// task returns the directory of a thread.
+func (p *process) task(tid int) string {
+	return "/proc/" + strconv.Itoa(p.PID) + "/task/" + strconv.Itoa(tid)
+}
+
+// listThreads sets p.threads, with the states of the threads, unless they are set.
+func (v *view) listThreads(p *process) {
+	if p.threads != nil {
+		return
+	}
+	ids := p.stat.threadIDs("/proc/" + strconv.Itoa(p.PID))
+	if p.tooLarge = len(ids) > maxThreads; p.tooLarge {
+		ids = ids[:maxThreads]
+	}
+	p.threads = make([]thread, len(ids))
+	for i, id := range ids {
+		t := &p.threads[i]
+		t.id = id
+		t.state, t.start = v.threadState(p, p.task(id))
+	}
+}
+
+// threadState returns the state of the thread with that directory, and when the thread started.
+func (v *view) threadState(p *process, task string) (state string, start int64) {
 	if p.threadCount <= 1 {
-		return p.State
+		return p.State, p.Start
 	}
 	line, err := v.r.read(task + "/stat")
 	if err != nil {
-		return ""
+		return "", 0
 	}
 	s, _ := parseStat(line)
-	return s.State
+	return s.State, s.Start
 }
 
-// see finds out what the process's sleeping threads wait for; as its user, if the kernel shows it
-// to nobody else.
-func (v *view) see(p *process) {
-	if v.seeNow(p); p.hidden {
-		as("/proc/"+strconv.Itoa(p.PID), func() { v.seeNow(p) })
+// readWaits finds out what the process's sleeping threads wait for. If the kernel shows that only
+// to the process's user, readWaits asks as that user.
+func (v *view) readWaits(p *process) {
+	if v.readWaitsNow(p); p.hidden {
+		asOwnerOf("/proc/"+strconv.Itoa(p.PID), func() {
+			v.readWaitsNow(p)
+			p.ownerOnly = true
+		})
 	}
 }
 
-func (v *view) seeNow(p *process) {
-	p.waits, p.hidden, p.reads = nil, false, ""
-	dir := "/proc/" + strconv.Itoa(p.PID)
-	for _, tid := range p.stat.threads(dir) {
-		task := dir + "/task/" + strconv.Itoa(tid)
-		if v.state(p, task) != "S" {
-			continue
-		}
-		line, err := v.r.read(task + "/syscall")
-		if err != nil {
-			// Where it is not the process that is gone, the kernel does not tell (EPERM, EACCES),
-			// or has no such file.
-			p.hidden = p.hidden || !errors.Is(err, unix.ESRCH) &&
-				unix.Access(task, unix.F_OK) == nil
-			if p.hidden && tid == v.pid && errors.Is(err, unix.ENOENT) {
-				v.inferShell(p, task)
-			}
-			continue
-		}
-		if w, ok := v.wait(p, task, line); ok {
-			w.tid = tid
-			w.turns, _ = strconv.ParseInt(v.r.word(task+"/schedstat", 2), 10, 64)
-			p.waits = append(p.waits, w)
-		}
-		if tid == v.pid {
-			p.reads = v.source(task, line)
+func (v *view) readWaitsNow(p *process) {
+	p.waits, p.hidden, p.reads, p.waitsRead = nil, false, "", true
+	v.listThreads(p)
+	for i := range p.threads {
+		if t := &p.threads[i]; t.state == "S" {
+			v.readWait(p, t, p.task(t.id))
 		}
 	}
 }
 
-// wait returns what a thread waits for, given what its syscall file says, if it waits for a
-// terminal.
-func (v *view) wait(p *process, task string, line []byte) (w wait, ok bool) {
-	call := parseCall(words(line))
-	if call == nil {
+// readWait finds out what a sleeping thread waits for.
+func (v *view) readWait(p *process, t *thread, task string) {
+	line, err := v.r.read(task + "/syscall")
+	if err != nil {
+		// The thread has ended, or the kernel does not show its call (EPERM, EACCES), or the kernel
+		// has no such file (gVisor).
+		p.hidden = p.hidden || !errors.Is(err, unix.ESRCH) && unix.Access(task, unix.F_OK) == nil
+		if p.hidden && t.id == v.pid && errors.Is(err, unix.ENOENT) {
+			v.inferShell(p, task)
+		}
+		return
+	}
+	if t.call = parseCall(fieldsOf(line)); t.call == nil {
+		return
+	}
+	if t.kind = kindOf(t.call, func() bool { return p.is64Bit(task) }); t.kind == restartCall {
+		t.kind = restarted(v.r.word(task+"/wchan", 0))
+	}
+	if w, ok := v.terminalWait(p, t, task); ok {
+		w.tid = t.id
+		w.turns, _ = strconv.ParseInt(v.r.word(task+"/schedstat", 2), 10, 64)
+		p.waits = append(p.waits, w)
+	}
+	if t.id == v.pid {
+		p.reads = v.readSource(t, task)
+	}
+}
+
+// terminalWait returns what a thread waits for, and whether a terminal is among it.
+func (v *view) terminalWait(p *process, t *thread, task string) (w wait, ok bool) {
+	if !t.kind.hasFiles() || v.requested > maxDescriptors {
 		return w, false
 	}
-	k := kindOf(call, func() bool { return wide(task) })
-	if k == other {
-		return w, false
-	}
-	var only uint64
+	var onlyDev uint64
 	if p.stranger {
-		only = v.tty.dev
+		onlyDev = v.tty.dev
 	}
-	q, ok := v.r.request(task, k, call, only)
-	if !ok || len(q.input) == 0 {
+	if t.request, t.requestKnown = v.r.requestOf(task, t.kind, t.call, onlyDev); !t.requestKnown {
 		return w, false
 	}
-	if k != reads && k != sends {
-		q = v.r.within(task, q, only, maxNests)
+	reading := t.kind == readCall || t.kind == sendfileCall
+	if !reading && t.request.hasInput() {
+		t.request = v.r.expandEpolls(task, t.request, onlyDev, maxEpollDepth)
 	}
-	w = q.resolve(task, func() pts { return p.tty })
-	w.alone = w.alone && !k.limited(call)
-	w.reading = k == reads || k == sends
+	v.requested += len(t.request.files)
+	if !t.request.hasInput() || t.kind == receiveCall {
+		return w, false
+	}
+	w = t.request.resolve(task, func() pts { return p.tty })
+	w.reading = reading
 	return w, len(w.inputs) > 0
 }
 
-// source returns what a thread is blocked in reading, if that is not the terminal.
-func (v *view) source(task string, line []byte) string {
-	call := parseCall(words(line))
-	if call == nil || kindOf(call, func() bool { return wide(task) }) != reads {
+// readSource names the file that a thread is blocked in reading. It returns "" if the thread is not
+// blocked in a read, or if it reads the view's terminal.
+func (v *view) readSource(t *thread, task string) string {
+	if t.kind != readCall {
 		return ""
 	}
-	q := request{input: call.Args[:1]}
-	if w := q.resolve(task, func() pts {
+	if w := t.request.resolve(task, func() pts {
 		return v.tty
 	}); len(w.inputs) == 1 && w.inputs[0] == v.tty {
 		return ""
 	}
-	name, _ := os.Readlink(task + "/fd/" + strconv.FormatUint(call.Args[0], 10))
+	name, _ := os.Readlink(task + "/fd/" + strconv.FormatUint(t.call.Args[0], 10))
 	return name
 }
 
-func words(line []byte) []string {
+func fieldsOf(line []byte) []string {
 	var words []string
 	for word := range bytes.FieldsSeq(line) {
 		words = append(words, string(word))

@@ -14,16 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An OOMCounter tells how many processes of this process's own cgroup the kernel has killed because
-// memory had run out: the cgroup's, or the machine's. Its method may be called from several
-// goroutines.
+// An OOMCounter counts the processes of this process's cgroup that the kernel has killed because
+// the memory of the cgroup, or of the machine, had run out. Its method may be called concurrently.
 type OOMCounter struct {
-	file *os.File // keeps fd open
+	file *os.File // owns fd
 	fd   uintptr
 }
 
-// OpenOOMCounter opens the counter of this process's cgroup, of version 1 or 2. Where there is
-// none, as in gVisor, it is an error.
+// OpenOOMCounter opens the counter of this process's cgroup, of version 1 or 2. If there is none,
+// as in gVisor, it returns an error.
 func OpenOOMCounter() (*OOMCounter, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -48,12 +47,12 @@ func OpenOOMCounter() (*OOMCounter, error) {
 	return nil, err
 }
 
-// oomFiles returns the files that may hold the counter, by what /proc/self/mountinfo and
-// /proc/self/cgroup say. In a cgroup namespace, or where an engine has mounted the container's own
-// cgroup only, the cgroup is the mount's root. On a machine with both versions, one of them has the
-// memory.
+// oomFiles returns the files that may hold the counter, given the contents of /proc/self/mountinfo
+// and /proc/self/cgroup. The mount's root is the process's cgroup in a cgroup namespace, and where
+// an engine has mounted only the container's own cgroup. On a machine with both versions, one of
+// them has the memory controller.
 func oomFiles(mounts, groups string) []string {
-	paths := map[string]string{} // by controller; "": version 2
+	paths := map[string]string{} // by controller; that of version 2 is ""
 	for line := range strings.Lines(groups) {
 		if fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3); len(fields) == 3 {
 			for _, controller := range strings.Split(fields[1], ",") {
@@ -64,7 +63,7 @@ func oomFiles(mounts, groups string) []string {
 	var files []string
 	for line := range strings.Lines(mounts) {
 		mount, source, _ := strings.Cut(line, " - ")
-		// see proc(5): … root, mount point, …; type, source, options
+		// proc(5): where[3] is the root, where[4] the mount point; what is type, source, options
 		where, what := strings.Fields(mount), strings.Fields(source)
 		if len(where) < 5 || len(what) < 3 {
 			continue
@@ -89,10 +88,12 @@ func oomFiles(mounts, groups string) []string {
 	return files
 }
 
-// Kills returns the count. It only grows. boxd asks for each command: the call is made without
-// telling Go's scheduler, which would wake its monitor's thread for it, and that then looks around
-// for a while, on the processor that the command is to have. The kernel answers from memory, and
-// waits for nothing.
+// Kills returns the count, which only grows.
+//
+// boxd calls it for each command. It makes a raw system call, of which Go's scheduler does not
+// know: for an ordinary one the scheduler would wake its monitor thread, which would then run for a
+// while on the processor that the command needs. The call does not block, because the kernel
+// answers from memory.
 func (c *OOMCounter) Kills() (int64, error) {
 	var buf [1 << 10]byte // both files are shorter
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, c.fd, uintptr(unsafe.Pointer(&buf[0])),

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Program returns the working directory and the environment, as it was when the program was
-// executed, of a process; "" and nil where the kernel does not tell.
+// Program returns the working directory of a process, and the environment that its program was
+// executed with. They are "" and nil if the kernel does not show them.
 func Program(pid int) (dir string, env []string) {
 	process := "/proc/" + strconv.Itoa(pid)
 	look := func() {
@@ -24,7 +24,7 @@ func Program(pid int) (dir string, env []string) {
 		}
 	}
 	if look(); dir == "" {
-		as(process, look)
+		asOwnerOf(process, look)
 	}
 	return dir, env
 }

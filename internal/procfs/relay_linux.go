@@ -4,46 +4,61 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// waits returns who waits for the terminal. A relay does not wait itself: it brings its input to
-// another terminal, and whoever waits for that one waits. turns are those of the relays that led
-// here; no terminal is visited twice, for a program may hold its own terminal's master.
-func (v *view) waits(t pts, turns int64, visited map[pts]bool) []proc.Wait {
-	if visited[t] {
+// maxTerminals is how many terminals a look searches at most, which are those of nested relays.
+const maxTerminals = 256
+
+// A reading is a wait for input from a terminal that findWaits has found.
+type reading struct {
+	proc.Wait
+	process  *process
+	terminal pts
+	unsure   bool // it is guessed, or a relay on the way hides what it waits for
+}
+
+// findWaits returns the threads that wait for the terminal's input. A relay reads one terminal and
+// passes the input on to another. It is not counted itself; the threads that wait for the other
+// terminal are. turns is the sum of the turns of the relays on the way to this terminal. No
+// terminal is searched twice, because a program may hold the master of its own terminal. What reads
+// a terminal that is not searched is taken for something that can go on.
+func (v *view) findWaits(t pts, turns int64) []reading {
+	if v.searched[t] || len(v.searched) == maxTerminals {
 		return nil
 	}
-	visited[t] = true
-	ps := v.waiting(t)
-	hidden := v.hiddenRelays(t)
+	v.searched[t] = true
+	ps := v.waitersOn(t)
+	hidden := v.hiddenRelaysOn(t)
 	if len(ps) == 0 && len(hidden) == 0 {
-		ps = everyone.strangers(v, t)
+		ps = allProcesses.waitingStrangers(v, t)
 	}
-	var found []proc.Wait
+	var found []reading
 	for _, p := range ps {
 		m := v.modesOf(t, p.PID)
 		for _, w := range p.waits {
 			if !slices.Contains(w.inputs, t) {
 				continue
 			}
-			if inner := v.behind(p, w, t, m); len(inner) > 0 {
+			if inner := v.relayTargets(p, w, t, m); len(inner) > 0 {
+				v.relays[p.PID] = p
 				for _, t := range inner {
-					found = append(found, v.waits(t, turns+w.turns, visited)...)
+					found = append(found, v.findWaits(t, turns+w.turns)...)
 				}
 				continue
 			}
-			found = append(found, proc.Wait{
+			found = append(found, reading{proc.Wait{
 				PID: p.PID, TID: w.tid, Name: p.Name, Modes: m.Modes, Turns: turns + w.turns,
-				Alone: w.alone && p.active == 0 && !(w.reading && m.timed),
-			})
+			}, p, t, w.guessed})
 		}
 	}
 	for _, p := range hidden {
-		for _, t := range v.inner(p) {
-			for _, w := range v.waits(t, turns+p.turns, visited) {
-				w.Alone = false // who knows what else the relay has to bring
+		v.relays[p.PID] = p
+		for _, t := range v.descendantTerminals(p) {
+			for _, w := range v.findWaits(t, turns+p.turns) {
+				w.unsure = true // the relay may wait for something else too
 				found = append(found, w)
 			}
 		}
@@ -51,8 +66,8 @@ func (v *view) waits(t pts, turns int64, visited map[pts]bool) []proc.Wait {
 	return found
 }
 
-// waiting returns those of the view's processes that wait for the terminal.
-func (v *view) waiting(t pts) []*process {
+// waitersOn returns the processes of the view that wait for the terminal.
+func (v *view) waitersOn(t pts) []*process {
 	var found []*process
 	for _, p := range v.processes {
 		if p.waitsFor(t) {
@@ -62,8 +77,8 @@ func (v *view) waiting(t pts) []*process {
 	return found
 }
 
-// waitsFor reports whether the process waits for the terminal. One that is in the background of
-// that terminal does not: it would not be given the input.
+// waitsFor reports whether the process waits for the terminal. A process in the background of the
+// terminal does not, because it would not get the input.
 func (p *process) waitsFor(t pts) bool {
 	if p.tty == t && p.background() {
 		return false
@@ -71,56 +86,66 @@ func (p *process) waitsFor(t pts) bool {
 	return slices.ContainsFunc(p.waits, func(w wait) bool { return slices.Contains(w.inputs, t) })
 }
 
-// behind returns the terminals to which a process that waits for t may bring its input: those that
-// it holds the masters of, and those of its descendants. It is a relay if t is in raw mode (script,
-// sudo), or if it asks for such a master in the same call (socat).
-func (v *view) behind(p *process, w wait, t pts, m modes) []pts {
+// relayTargets returns the terminals to which p, a process that waits for t, may pass on the input:
+// those whose masters p holds, and those of p's descendants. p can be a relay only if t is in raw
+// mode (script, sudo), or if the call that waits for t also waits for a master (socat). Otherwise
+// the result is empty.
+func (v *view) relayTargets(p *process, w wait, t pts, m modes) []pts {
 	if !m.Raw && !w.masters {
 		return nil
 	}
-	inner := v.masters(p)
+	inner := v.mastersOf(p)
 	if p.stranger { // a tmux server
-		v.family(p.PID, nil)
+		v.addTree(p.PID, nil)
 	}
-	inner = append(inner, v.inner(p)...)
+	inner = append(inner, v.descendantTerminals(p)...)
 	return slices.DeleteFunc(inner, func(i pts) bool { return i == t })
 }
 
-// inner returns the terminals of the process's descendants that are not its own.
-func (v *view) inner(p *process) (found []pts) {
-	if p.PID == v.pid { // a shell that reads keys has jobs, and jobs have terminals
+// descendantTerminals returns the controlling terminals of p's descendants, without p's own.
+func (v *view) descendantTerminals(p *process) (found []pts) {
+	if p.PID == v.pid { // the shell is no relay, although its jobs may have other terminals
 		return nil
 	}
-	for _, q := range v.processes {
-		if q.tty.number != 0 && q.tty != p.tty && v.descends(q, p) &&
-			!slices.Contains(found, q.tty) {
+	seen := map[int]bool{p.PID: true} // parents read at different moments may form a circle
+	known := map[pts]bool{p.tty: true}
+	next := slices.Clone(v.childrenOf(p.PID))
+	for ; len(next) > 0 && len(found) < maxTerminals; next = next[1:] {
+		q := next[0]
+		if seen[q.PID] {
+			continue
+		}
+		seen[q.PID] = true
+		if q.tty.number != 0 && !known[q.tty] {
+			known[q.tty] = true
 			found = append(found, q.tty)
 		}
+		next = append(next, v.childrenOf(q.PID)...)
 	}
 	return found
 }
 
-// descends reports whether q descends from p.
-func (v *view) descends(q, p *process) bool {
-	for range v.processes { // parents found at different moments might go in a circle
-		switch q = v.byID[q.Parent]; {
-		case q == nil:
-			return false
-		case q.PID == p.PID:
-			return true
-		}
+// childrenOf returns the processes of the view whose parent is that process.
+func (v *view) childrenOf(pid int) []*process {
+	for _, p := range v.processes[v.placed:] {
+		v.children[p.Parent] = append(v.children[p.Parent], p)
 	}
-	return false
+	v.placed = len(v.processes)
+	return v.children[pid]
 }
 
-// masters returns the terminals that the process holds the masters of.
-func (v *view) masters(p *process) (found []pts) {
+// mastersOf returns the terminals whose masters the process has open.
+func (v *view) mastersOf(p *process) (found []pts) {
 	dir := "/proc/" + strconv.Itoa(p.PID)
+	left := maxHeld
 	look := func() {
-		for _, tid := range p.stat.threads(dir) {
+		for _, tid := range p.stat.threadIDs(dir) {
 			task := dir + "/task/" + strconv.Itoa(tid)
-			for _, fd := range numbers(task + "/fd") {
-				if t, ok := v.master(dir, task, strconv.Itoa(fd)); ok &&
+			for _, fd := range numericNames(task + "/fd") {
+				if left--; left < 0 {
+					return
+				}
+				if t, ok := v.masterTerminal(dir, task, strconv.Itoa(fd)); ok &&
 					!slices.Contains(found, t) {
 					found = append(found, t)
 				}
@@ -131,17 +156,17 @@ func (v *view) masters(p *process) (found []pts) {
 		}
 	}
 	if look(); len(found) == 0 {
-		as(dir, look)
+		asOwnerOf(dir, look)
 	}
 	return found
 }
 
-// master returns the terminal of a descriptor that is a master. Its fdinfo tells the terminal since
-// Linux 4.14 ("tty-index:").
-func (v *view) master(dir, task, fd string) (t pts, ok bool) {
+// masterTerminal returns the terminal of a descriptor that is a master. Since Linux 4.14, the
+// descriptor's fdinfo has the terminal's number ("tty-index:").
+func (v *view) masterTerminal(dir, task, fd string) (t pts, ok bool) {
 	var st unix.Stat_t
 	if unix.Stat(task+"/fd/"+fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR ||
-		(device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}) != multiplexer {
+		(device{unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))}) != devPtmx {
 		return t, false
 	}
 	index, ok := v.r.field(task+"/fdinfo/"+fd, "tty-index:")
@@ -152,24 +177,24 @@ func (v *view) master(dir, task, fd string) (t pts, ok bool) {
 	if err != nil {
 		return t, false
 	}
-	// /dev/ptmx is a file of its own, or a link to pts/ptmx: the terminal is in the devpts beside
-	// it.
+	// /dev/ptmx is a file in /dev, or a link to pts/ptmx. In both cases the terminal is in
+	// /dev/pts, as the process sees it.
 	if t.dev = deviceOf(dir + "/root/dev/pts"); t.dev == 0 {
 		t.dev = v.devpts
 	}
-	t.number = device{136, uint32(minor)}.number()
+	t.number = device{136, uint32(minor)}.ttyNumber()
 	return t, true
 }
 
-// modes are a terminal's, and whether a read of it ends after some time without input (VMIN 0,
-// VTIME).
+// modes are the modes of a terminal.
 type modes struct {
 	proc.Modes
-	timed bool
+	timed bool // a read ends without input after some time (VMIN 0, VTIME above 0)
 }
 
-// modesOf returns the modes of a terminal that is in the devpts of the process. The process must
-// have it open: closing the last descriptor of a terminal hangs up its master.
+// modesOf returns the modes of a terminal that is in the devpts of the process. To read them, it
+// opens and closes the terminal. So the process must have the terminal open: closing the last
+// descriptor of a terminal hangs up its master.
 func (v *view) modesOf(t pts, pid int) modes {
 	if m, ok := v.modes[t]; ok {
 		return m
@@ -179,7 +204,7 @@ func (v *view) modesOf(t pts, pid int) modes {
 		dir = "/proc/" + strconv.Itoa(pid) + "/root/dev/pts"
 	}
 	var m modes
-	withTerminalIn(dir, t.number, func(fd int) { m = modesNow(fd) })
+	withTerminalIn(dir, t.number, func(fd int) { m = readModes(fd) })
 	v.modes[t] = m
 	return m
 }

@@ -3,38 +3,41 @@ package procfs
 import (
 	"strconv"
 
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"golang.org/x/sys/unix"
+
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// A device is a device's number.
+// A device is the number of a device file.
 type device struct{ major, minor uint32 }
 
-// terminal returns the device of a terminal's number as /proc/PID/stat has it.
-func terminal(number int) device {
+// ttyDevice returns the device of a terminal, given its number in /proc/PID/stat.
+func ttyDevice(number int) device {
 	return device{uint32(number >> 8 & 0xfff), uint32(number&0xff | number>>12&0xfff00)}
 }
 
-// number is the inverse of terminal.
-func (d device) number() int { return int(d.minor&0xff | d.major<<8 | d.minor&^0xff<<12) }
+// ttyNumber returns the number that /proc/PID/stat has for the terminal d.
+func (d device) ttyNumber() int { return int(d.minor&0xff | d.major<<8 | d.minor&^0xff<<12) }
 
-// slave reports whether d is a pseudoterminal: UNIX98_PTY_SLAVE_MAJOR and the seven behind it.
-func (d device) slave() bool { return d.major >= 136 && d.major <= 143 }
+// isSlave reports whether d is a pseudoterminal. The kernel has eight major numbers for these, from
+// UNIX98_PTY_SLAVE_MAJOR on.
+func (d device) isSlave() bool { return d.major >= 136 && d.major <= 143 }
 
-// Devices of the kernel's Documentation/admin-guide/devices.txt.
+// Source: Documentation/admin-guide/devices.txt of the kernel.
 var (
-	ownTerminal = device{5, 0} // /dev/tty
-	multiplexer = device{5, 2} // /dev/ptmx, and what opening it gives
+	devTTY  = device{5, 0} // /dev/tty
+	devPtmx = device{5, 2} // /dev/ptmx, and each master
 )
 
-// withTerminal calls f with the pseudoterminal of that number, if there is one and we may open it.
-// Opening does not wait for a carrier, nor does it make the terminal ours.
+// withTerminal calls f with a descriptor of the pseudoterminal with that number. It does nothing if
+// there is no such terminal, or if this process may not open it. To open it neither waits for a
+// carrier nor makes it this process's controlling terminal.
 func withTerminal(number int, f func(fd int)) { withTerminalIn("/dev/pts", number, f) }
 
-// withTerminalIn does so where devpts is in another directory.
+// withTerminalIn is withTerminal for a devpts that is mounted on dir.
 func withTerminalIn(dir string, number int, f func(fd int)) {
-	d := terminal(number)
-	if !d.slave() {
+	d := ttyDevice(number)
+	if !d.isSlave() {
 		return
 	}
 	path := dir + "/" + strconv.FormatUint(uint64(d.minor), 10)
@@ -48,21 +51,22 @@ func withTerminalIn(dir string, number int, f func(fd int)) {
 	f(fd)
 }
 
-// Modes returns the modes of the terminal of that number. What was typed before has passed the line
-// discipline then, so that its echo is there.
+// Modes returns the modes of the terminal with that number. When it returns, what was typed before
+// has passed the line discipline, so its echo has been written.
 func Modes(tty int) (m proc.Modes) {
 	withTerminal(tty, func(fd int) {
-		settle(fd)
-		m = modesNow(fd).Modes
+		processTyped(fd)
+		m = readModes(fd).Modes
 	})
 	return m
 }
 
-// settle passes what was typed through the line discipline: the kernel does that in its own time
-// (flush_to_ldisc), unless somebody polls the terminal for input (n_tty_poll).
-func settle(fd int) { unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }
+// processTyped makes the kernel pass what was typed through the line discipline at once. The kernel
+// does that later by itself (flush_to_ldisc), but does it at once when a program polls the terminal
+// for input (n_tty_poll).
+func processTyped(fd int) { unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) }
 
-func modesNow(fd int) (m modes) {
+func readModes(fd int) (m modes) {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return m
@@ -72,18 +76,18 @@ func modesNow(fd int) (m modes) {
 	return m
 }
 
-// ResetModes puts the modes of the terminal of that number in order.
+// ResetModes sets the modes of the terminal with that number as stty sane -onlcr -echoctl does.
 func ResetModes(tty int) {
 	withTerminal(tty, func(fd int) {
 		if m, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
-			order(m)
+			makeSane(m)
 			unix.IoctlSetTermios(fd, unix.TCSETS, m)
 		}
 	})
 }
 
-// order changes the modes as stty sane -onlcr -echoctl of the coreutils does.
-func order(m *unix.Termios) {
+// makeSane changes the modes as stty sane -onlcr -echoctl of the GNU coreutils does.
+func makeSane(m *unix.Termios) {
 	set := func(flags *uint32, on, off uint32) { *flags = *flags&^off | on }
 	set(&m.Cflag, unix.CREAD, 0)
 	set(&m.Iflag, unix.BRKINT|unix.ICRNL|unix.IMAXBEL,

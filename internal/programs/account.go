@@ -24,20 +24,20 @@ type Account struct {
 }
 
 // AccountOf returns the account that the User of a shellbox.Program names: a user's name or number,
-// and after a colon the number of a group other than the account's. The result is nil if user is ""
-// or the user of this process.
+// and after a colon the number of a group other than the account's. The result is nil if given is
+// "" or the user of this process.
 //
 // find finds an account by its name or, if that is "", by its number, as ReadAccount does. If find
 // returns a user.UnknownUserIdError, AccountOf does as docker run --user: the user is in group 0
 // unless a group is given. A given group is the user's only one.
-func AccountOf(user string, find func(name string, uid int) (*Account, error)) (*Account, error) {
-	if user == "" {
+func AccountOf(given string, find func(name string, uid int) (*Account, error)) (*Account, error) {
+	if given == "" {
 		return nil, nil
 	}
-	name, group, grouped := strings.Cut(user, ":")
+	name, group, grouped := strings.Cut(given, ":")
 	gid, err := parseID(group)
 	if grouped && err != nil {
-		return nil, fmt.Errorf("user %q: the group has to be a number: %w", user, syscall.EINVAL)
+		return nil, fmt.Errorf("user %q: the group has to be a number: %w", given, syscall.EINVAL)
 	}
 	var a *Account
 	if uid, notNumber := parseID(name); notNumber == nil {
@@ -49,7 +49,7 @@ func AccountOf(user string, find func(name string, uid int) (*Account, error)) (
 		a, err = find(name, -1)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("become user %q: %w", user, err)
+		return nil, fmt.Errorf("become user %q: %w", given, withoutName(err))
 	}
 	if a.UID == os.Geteuid() && (!grouped || gid == os.Getegid()) {
 		return nil, nil
@@ -59,6 +59,20 @@ func AccountOf(user string, find func(name string, uid int) (*Account, error)) (
 	}
 	return a, nil
 }
+
+// withoutName returns an error of find for a caller that has named the user.
+func withoutName(err error) error {
+	if name := user.UnknownUserError(""); errors.As(err, &name) {
+		return noSuchUser{name}
+	}
+	return err
+}
+
+// A noSuchUser is a user.UnknownUserError. Its text leaves out the name.
+type noSuchUser struct{ error }
+
+func (e noSuchUser) Error() string { return "there is no such user" }
+func (e noSuchUser) Unwrap() error { return e.error }
 
 func unknown(err error) bool {
 	var id user.UnknownUserIdError
@@ -105,7 +119,7 @@ func ReadAccount(name string, uid int) (*Account, error) {
 // eachEntry calls f for each entry of such a file until f returns false. A file that does not
 // exist, or is not regular, has no entries.
 func eachEntry(path string, fields int, f func(fields []string) (more bool)) {
-	// a program may have put a FIFO there: opening it must not block
+	// A program may have put a FIFO there. Opening it must not block.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return

@@ -36,7 +36,7 @@ func Give(c *syscall.Credential, streams [3]*os.File, terminal bool) error {
 	switch {
 	case c == nil:
 	case terminal:
-		// not streams[0], which may be the pipe of a shell's commands: only the shell uses that
+		// Not streams[0]: it may be the pipe of a shell's commands, which only the shell may use.
 		if err := streams[1].Chown(int(c.Uid), -1); err != nil {
 			return fmt.Errorf("give the terminal to uid %d: %w", c.Uid, err)
 		}

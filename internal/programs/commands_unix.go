@@ -23,7 +23,7 @@ func OpenCommands() (theirs, ours *os.File, err error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	// what is written to a standard input would be read by nobody
+	// Writes to the standard input must fail, because no program would read them.
 	unix.Shutdown(fds[1], unix.SHUT_RD)
 	err = unix.SetNonblock(fds[1], true)
 	theirs, ours = os.NewFile(uintptr(fds[0]), "commands"), os.NewFile(uintptr(fds[1]), "commands")

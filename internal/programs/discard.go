@@ -13,11 +13,11 @@ import (
 // returns no number). Discard calls flush until nothing is left, because a Write that was blocked
 // by a full terminal goes on after the first call. It returns how many bytes were dropped in all.
 // It takes at most limit, which it reaches if flush cannot unblock a Write. Bytes that other
-// goroutines write meanwhile may be dropped too.
+// goroutines write during the call may be dropped too.
 func (k *Keyboard) Discard(limit time.Duration, flush func() int) (dropped int) {
 	last := k.writes.dropAll()
 	tty.Within(limit, func() bool {
-		// before the flush, which then finds all that such a Write has typed
+		// This has to come before the flush, which then finds all that the Writes have typed.
 		over := k.writes.over(last)
 		n := flush()
 		dropped += n

@@ -93,7 +93,7 @@ func (k *Keyboard) settle(limit time.Duration) (next time.Duration) {
 	}
 	tty.Within(limit-time.Since(k.typed), settled)
 	output := k.output()
-	// less than an echo is the output of a program: answers, a prompt
+	// If the output is shorter than an echo, it is a program's: an answer or a prompt.
 	if k.terminal == nil && output-k.begin < typedAtOnce/2 {
 		next = max(limit/2, echolessLimit)
 	}

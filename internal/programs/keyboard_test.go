@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A desk is a terminal that a program runs on, and all that it has shown.
+// A desk is a terminal with a program, and all that it has shown.
 type desk struct {
 	master *os.File
 
@@ -29,6 +29,7 @@ type desk struct {
 	shown bytes.Buffer
 }
 
+// sit starts a script on a terminal.
 func sit(t *testing.T, script string) *desk {
 	cmd, err := programs.Command([]string{"sh", "-c", script}, "", os.Environ())
 	require.NoError(t, err)
@@ -49,7 +50,7 @@ func sit(t *testing.T, script string) *desk {
 	return d
 }
 
-// Write takes what the terminal shows, in no hurry.
+// Write records what the terminal shows. It is slow, so that the terminal's output fills up.
 func (d *desk) Write(p []byte) (int, error) {
 	time.Sleep(5 * time.Millisecond)
 	d.mu.Lock()
@@ -72,8 +73,8 @@ func (d *desk) shows(t *testing.T, text string) {
 	}, time.Minute, time.Millisecond, "the terminal shows %d bytes", d.total())
 }
 
-// keyboard returns one that can ask the terminal, or one that has to go by its output, as over a
-// connection.
+// keyboard returns a Keyboard. If asks is set, the Keyboard can ask the terminal. Otherwise it sees
+// only the output, as over a connection.
 func (d *desk) keyboard(asks bool) *programs.Keyboard {
 	if asks {
 		return programs.NewKeyboard(d.master, d.total)
@@ -86,7 +87,8 @@ func eachKeyboard(t *testing.T, test func(t *testing.T, asks bool)) {
 	t.Run("GoesByOutput", func(t *testing.T) { test(t, false) })
 }
 
-// The echo of much that is typed is all there, and before what the program prints at its end.
+// TestKeyboardKeepsTheEcho checks that the echo of a long input is complete, and comes before the
+// output that the program prints at its end.
 func TestKeyboardKeepsTheEcho(t *testing.T) {
 	text := strings.Repeat("what is typed is echoed, each line of it\n", 2000)
 	eachKeyboard(t, func(t *testing.T, asks bool) {
@@ -99,7 +101,8 @@ func TestKeyboardKeepsTheEcho(t *testing.T) {
 	})
 }
 
-// Where nothing is echoed, hardly anything is waited for: at 20 ms for each KiB these would be 4 s.
+// TestKeyboardWithoutEcho checks that a Keyboard hardly waits if there is no echo. With a wait of
+// 20 ms for each KiB, the test would take 4 s.
 func TestKeyboardWithoutEcho(t *testing.T) {
 	const size = 200 << 10
 	eachKeyboard(t, func(t *testing.T, asks bool) {

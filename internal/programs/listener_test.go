@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An address is free as soon as its listener is closed, while programs are started all the time.
+// TestListener checks that an address is free when its Listener is closed, even while programs are
+// being started.
 func TestListener(t *testing.T) {
 	stop := make(chan struct{})
 	var starting sync.WaitGroup

@@ -131,12 +131,16 @@ func startShell(cmd *exec.Cmd, rows, cols int) (*Process, error) {
 
 // startOn starts cmd on a terminal. If that fails, it closes the master.
 func startOn(cmd *exec.Cmd, master, end, stdin *os.File) (*Process, error) {
-	if err := start(cmd, [3]*os.File{stdin, end, end}, true); err != nil {
+	conn, err := master.SyscallConn()
+	if err == nil {
+		err = start(cmd, [3]*os.File{stdin, end, end}, true)
+	}
+	if err != nil {
 		master.Close()
 		return nil, err
 	}
 	p := newProcess(cmd)
-	p.screen, p.tty = &screen{File: master}, tty.Number(end)
+	p.screen, p.tty = &screen{File: master, conn: conn}, tty.Number(end)
 	p.keyboard = NewKeyboard(master, p.screen.read.Load)
 	p.stdin, p.stdout = p.keyboard, p.screen
 	return p, nil
@@ -204,9 +208,7 @@ func (p *Process) Wait() (code, signal int, err error) {
 // returns at once.
 func (p *Process) Settle(limit time.Duration) (busy bool) {
 	s := p.screen
-	return s != nil && !tty.Within(limit, func() bool {
-		return s.waits.Load() && !tty.Readable(s) && s.waits.Load()
-	})
+	return s != nil && !tty.Within(limit, func() bool { return s.reading.Done(s) })
 }
 
 // Ended reports whether Wait has seen the program's end. The id may belong to another process from
@@ -242,17 +244,22 @@ func (p *Process) Close() error {
 // A screen is a terminal's master whose reads are counted.
 type screen struct {
 	*os.File
-	read  atomic.Int64 // how many bytes have been read
-	waits atomic.Bool  // a Read is under way, so the reader is done with what it got before
+	conn    syscall.RawConn
+	reading tty.Reading
+	read    atomic.Int64 // how many bytes have been read
 }
 
 // Read returns io.EOF when no process has the terminal open. Linux's error for that is EIO.
-func (s *screen) Read(b []byte) (int, error) {
-	s.waits.Store(true)
-	n, err := s.File.Read(b)
-	s.waits.Store(false)
+func (s *screen) Read(b []byte) (n int, err error) {
+	closed := s.reading.Wait(s.conn, func(fd uintptr) bool {
+		n, err = readNow(fd, b)
+		return !errors.Is(err, syscall.EAGAIN)
+	})
+	if closed != nil {
+		n, err = 0, os.ErrClosed
+	}
 	s.read.Add(int64(n))
-	if errors.Is(err, syscall.EIO) {
+	if errors.Is(err, syscall.EIO) || n == 0 && err == nil && len(b) > 0 {
 		err = io.EOF
 	}
 	return n, err

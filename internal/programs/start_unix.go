@@ -30,7 +30,7 @@ func start(cmd *exec.Cmd, streams [3]*os.File, terminal bool) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	// the standard input may be a pipe
+	// Ctty is 1, because the standard input may be a pipe.
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, terminal, 1
 	if err := Give(cmd.SysProcAttr.Credential, streams, terminal); err != nil {
 		return err

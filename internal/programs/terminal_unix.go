@@ -73,6 +73,15 @@ func Resize(master syscall.Conn, rows, cols int) error {
 	})
 }
 
+// readNow reads once. The error is EAGAIN if there is nothing to read yet.
+func readNow(fd uintptr, b []byte) (n int, err error) {
+	for {
+		if n, err = unix.Read(int(fd), b); err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
 // enterable checks the rights that chdir needs. access(2) would check those of the real user, who
 // may be another.
 func enterable(dir string) error {

@@ -20,4 +20,6 @@ func OpenTerminal(rows, cols int) (master, end *os.File, err error) {
 // Resize returns errors.ErrUnsupported: this system has no Unix terminals.
 func Resize(master syscall.Conn, rows, cols int) error { return errors.ErrUnsupported }
 
+func readNow(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
+
 func enterable(string) error { return nil }

@@ -22,9 +22,17 @@ type Connected interface {
 // attachLimit bounds the connecting, and the question why it has failed.
 const attachLimit = 10 * time.Second
 
-// Attach takes over a running box: connect connects to its boxd as its new owner. If Attach fails,
-// it leaves the box running, since nobody has asked for its end. kind is the sandbox's String.
-func Attach[H Connected](ctx context.Context, kind string, o shellbox.Options,
+// A Way is how a program attaches to a running box.
+type Way bool
+
+const (
+	Alone  Way = false // it takes the box over: the previous owners lose it
+	Beside Way = true  // it joins the other owners
+)
+
+// Attach attaches to a running box: connect connects to its boxd as an owner. If Attach fails, it
+// leaves the box running, because no caller has asked for its end. kind is the sandbox's String.
+func Attach[H Connected](ctx context.Context, kind string, o shellbox.Options, way Way,
 	connect func(ctx context.Context) (H, error)) (*shellbox.Box, H, error) {
 	var none H
 	connecting, cancel := ctxerr.WithLimit(ctx, attachLimit, &sandbox.LostError{Box: kind,
@@ -38,7 +46,11 @@ func Attach[H Connected](ctx context.Context, kind string, o shellbox.Options,
 		}
 		return nil, none, err
 	}
-	box, err := shellbox.Attach(ctx, h, o)
+	attach := shellbox.Attach
+	if way == Beside {
+		attach = shellbox.Join
+	}
+	box, err := attach(ctx, h, o)
 	if err == nil {
 		return box, h, nil
 	}

@@ -28,14 +28,15 @@ type EnvBox interface {
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // CheckEnv returns an error that names the first variable that HandOver cannot set: a running shell
-// takes only names of letters, digits and "_".
-func CheckEnv(env []string) error {
-	if err := environ.Check(env); err != nil {
+// takes only names of letters, digits and "_". field is what the caller calls env.
+func CheckEnv(field string, env []string) error {
+	if err := environ.Check(field, env); err != nil {
 		return err
 	}
-	for _, kv := range env {
+	for i, kv := range env {
 		if n, _, _ := strings.Cut(kv, "="); !variableName.MatchString(n) {
-			return fmt.Errorf("environment %q: its name may have only letters, digits and \"_\"", n)
+			return fmt.Errorf("%s[%d]: the name %q may have only letters, digits and \"_\"",
+				field, i, n)
 		}
 	}
 	return nil
@@ -56,7 +57,7 @@ const (
 // caller then has to remove the box, because the command may still run.
 func HandOver(ctx context.Context, box EnvBox, env []string,
 	files fs.FS) (dir string, err error) {
-	if err := CheckEnv(env); err != nil {
+	if err := CheckEnv("Handover.Env", env); err != nil {
 		return "", err
 	}
 	var exports strings.Builder

@@ -8,8 +8,8 @@ import (
 
 // Orphans are containers or pods of this process that it could not remove, or of which it does not
 // know whether they were made, because the engine or the cluster did not answer. Their labels name
-// this process as their owner. While it runs, nobody but itself can tell that they are wanted no
-// more: Reap asks here. The zero value is ready for use. Its methods may be called from several
+// this process as their owner. While it runs, only the process itself knows that it does not want
+// them: Reap asks here. The zero value is ready for use. Its methods may be called from several
 // goroutines.
 type Orphans struct {
 	mu    sync.Mutex

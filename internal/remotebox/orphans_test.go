@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOrphans: an orphan is forgotten a day after it was noted if an engine does not have it, and
+// TestOrphans checks that an orphan is forgotten a day after Add if an engine does not have it, and
 // after a week even if no engine answers.
 func TestOrphans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzSSHConfigQuoting has OpenSSH itself read what is quoted. It calls a ProxyCommand with the
-// words that the line was made of, and finds the paths that were meant.
+// FuzzSSHConfigQuoting checks the quoting against OpenSSH, which must call the ProxyCommand with
+// the original words and find the original paths.
 func FuzzSSHConfigQuoting(f *testing.F) {
 	for _, word := range []string{
 		`unix:///tmp/a\`, `unix:///tmp/a\'b`, `it's`, `"`, `\"`, ` `, "\t", "#", "a #b", "%h%%d",
@@ -43,14 +43,14 @@ func FuzzSSHConfigQuoting(f *testing.F) {
 		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		require.NoError(t, os.RemoveAll(got))
 
-		// ssh fails: what it calls is no sshd
+		// ssh fails, because the ProxyCommand does not connect to an sshd.
 		said, _ := openSSH(t, ssh, "-F", config, "-o", "BatchMode=yes", "box")
 		if called, err := os.ReadFile(got); err != nil || string(called) != word {
 			t.Errorf("%q: the command is called with %q, %v\n%s%s", word, called, err, text, said)
 		}
 		said, err = openSSH(t, ssh, "-G", "-F", config, "box")
 		require.NoError(t, err)
-		// ssh -G replaces the tokens of UserKnownHostsFile only
+		// ssh -G replaces tokens only in UserKnownHostsFile.
 		for _, line := range []string{"identityfile " + strings.ReplaceAll(path, "%", "%%"),
 			"userknownhostsfile " + path} {
 			if !strings.Contains(said, "\n"+line+"\n") {
@@ -60,7 +60,7 @@ func FuzzSSHConfigQuoting(f *testing.F) {
 	})
 }
 
-// openSSH runs OpenSSH's client, whose commands /bin/sh executes.
+// openSSH runs OpenSSH's client. The client executes commands with /bin/sh.
 func openSSH(t *testing.T, ssh string, args ...string) (said string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), ssh, args...)

@@ -18,8 +18,8 @@ func (s silent) AddGuest(ctx context.Context, _ ssh.PublicKey) (ssh.PublicKey, e
 	return nil, ctx.Err()
 }
 
-// TestPathOfSilentBox: a box that does not answer blocks neither Close nor a Path whose context has
-// ended.
+// TestPathOfSilentBox checks that a box that does not answer blocks neither Close nor a Path whose
+// context has ended.
 func TestPathOfSilentBox(t *testing.T) {
 	var g SSHConfig
 	box := silent{make(chan struct{})}
@@ -35,13 +35,13 @@ func TestPathOfSilentBox(t *testing.T) {
 	waiting := path(second)
 	endSecond()
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
-		t.Errorf("who waits for the other: %v", err)
+		t.Errorf("a Path that waits for another: %v", err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	third := path(ctx)
 	endFirst()
 	if err := <-asking; !errors.Is(err, context.Canceled) {
-		t.Errorf("who asks: %v", err)
+		t.Errorf("a Path that asks the box: %v", err)
 	}
 	<-box.asked // the third takes its turn
 	g.Close()
@@ -50,6 +50,6 @@ func TestPathOfSilentBox(t *testing.T) {
 	}
 	end()
 	if err := <-third; !errors.Is(err, context.Canceled) {
-		t.Errorf("who asks while Close: %v", err)
+		t.Errorf("a Path that asks during Close: %v", err)
 	}
 }

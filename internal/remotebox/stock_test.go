@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// things are numbers, in the order in which they were made.
+// things makes and closes numbers for a Stock.
 type things struct {
 	mu           sync.Mutex
 	made, closed []int
-	fails        int // so many times
+	fails        int // how many further calls of make fail
 }
 
 func (f *things) make(ctx context.Context) (int, error) {
@@ -43,7 +43,7 @@ func (f *things) close(n int) {
 	f.closed = append(f.closed, n)
 }
 
-// ended returns what has been closed.
+// ended returns the things that have been closed.
 func (f *things) ended() []int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func TestPoolStock(t *testing.T) {
 		f := &things{}
 		p := stock(f, StockConfig[int]{Size: 2})
 		if _, ok := p.Take(); ok {
-			t.Error("took what nobody has made yet")
+			t.Error("Take returned a thing before one was made")
 		}
 		time.Sleep(time.Second)
 		if n := p.Ready(); n != 2 {
@@ -72,7 +72,7 @@ func TestPoolStock(t *testing.T) {
 			}
 		}
 		if _, ok := p.Take(); ok {
-			t.Error("took more than there are")
+			t.Error("Take returned a thing from an empty stock")
 		}
 		time.Sleep(time.Second)
 		p.Take()
@@ -83,7 +83,7 @@ func TestPoolStock(t *testing.T) {
 	})
 }
 
-// TestPoolStockAge: what is older than MaxAge is closed, and made anew.
+// TestPoolStockAge checks that things older than MaxAge are closed and replaced.
 func TestPoolStockAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &things{}
@@ -100,8 +100,8 @@ func TestPoolStockAge(t *testing.T) {
 	})
 }
 
-// TestPoolStockFailures: after failures it tries again, after longer and longer pauses, for which
-// Close does not wait.
+// TestPoolStockFailures checks that a Stock tries again after failures, with growing pauses. Close
+// does not wait for a pause.
 func TestPoolStockFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &things{fails: 3}
@@ -127,7 +127,7 @@ func TestPoolStockFailures(t *testing.T) {
 	})
 }
 
-// TestPoolStockDrop: what another program has taken is dropped, and made anew.
+// TestPoolStockDrop checks that things that another program has taken are dropped and replaced.
 func TestPoolStockDrop(t *testing.T) {
 	var n atomic.Int64
 	p := NewStock(StockConfig[int64]{Size: 2, Make: func(context.Context) (int64, error) {

@@ -9,27 +9,28 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 )
 
-// packetMax is the longest packet that the SFTP client takes.
+// packetMax is the longest packet that the SFTP client accepts.
 const packetMax = 256 << 10
 
-// namePacket is SSH_FXP_NAME: a piece of a directory's list, a link's target, or a path.
+// namePacket is SSH_FXP_NAME: a part of a directory's list, a link's target, or a path.
 const namePacket = 104
 
-// answers is what the server says. The SFTP client reads a directory's list to its end, so the
-// items are counted here, before the client gets them.
-type answers struct {
-	r      io.Reader
-	ready  []byte // is read next,
-	left   int    // and then so many bytes of r, up to the end of a packet
-	header [5]byte
+// A countingReader reads the server's output, and counts the items of directories' lists. The SFTP
+// client does not: it reads a list to its end.
+type countingReader struct {
+	r            io.Reader
+	ready        []byte // returned before more of r is read
+	leftInPacket int    // how many bytes of the packet come after ready
+	header       [5]byte
 
 	mu      sync.Mutex
-	list    *bounded.List // of the directory that is being read; nil: none is
+	list    *bounded.List // counts the directory that is being read; nil: none is being read
 	tooLong func(error)
 }
 
-// begin has the items of lists counted until end. tooLong is called if there are too many.
-func (a *answers) begin(list *bounded.List, tooLong func(error)) (end func()) {
+// countList makes Read count the items of lists, until end is called. If there are too many, Read
+// calls tooLong.
+func (a *countingReader) countList(list *bounded.List, tooLong func(error)) (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.list, a.tooLong = list, tooLong
@@ -40,25 +41,25 @@ func (a *answers) begin(list *bounded.List, tooLong func(error)) (end func()) {
 	}
 }
 
-// Read implements io.Reader. Packets that are no lists are not copied.
-func (a *answers) Read(p []byte) (int, error) {
-	if len(a.ready) == 0 && a.left == 0 {
-		if err := a.next(); err != nil {
+// Read implements io.Reader. It copies only packets with names.
+func (a *countingReader) Read(p []byte) (int, error) {
+	if len(a.ready) == 0 && a.leftInPacket == 0 {
+		if err := a.readHead(); err != nil {
 			return 0, err
 		}
 	}
 	n := copy(p, a.ready)
 	a.ready = a.ready[n:]
-	if n == len(p) || a.left == 0 {
+	if n == len(p) || a.leftInPacket == 0 {
 		return n, nil
 	}
-	more, err := a.r.Read(p[n:min(len(p), n+a.left)])
-	a.left -= more
+	more, err := a.r.Read(p[n:min(len(p), n+a.leftInPacket)])
+	a.leftInPacket -= more
 	return n + more, err
 }
 
-// next reads the beginning of a packet, and all of a list.
-func (a *answers) next() error {
+// readHead reads the start of a packet, and all of a packet with names.
+func (a *countingReader) readHead() error {
 	if _, err := io.ReadFull(a.r, a.header[:]); err != nil {
 		return err
 	}
@@ -66,29 +67,29 @@ func (a *answers) next() error {
 	if size == 0 || size > packetMax {
 		return fmt.Errorf("a packet of %d bytes, where at most %d are read", size, packetMax)
 	}
-	a.ready, a.left = a.header[:], int(size)-1
+	a.ready, a.leftInPacket = a.header[:], int(size)-1
 	if a.header[4] != namePacket {
 		return nil
 	}
-	packet := make([]byte, len(a.header)+a.left)
+	packet := make([]byte, len(a.header)+a.leftInPacket)
 	copy(packet, a.header[:])
 	if _, err := io.ReadFull(a.r, packet[len(a.header):]); err != nil {
 		return err
 	}
-	a.ready, a.left = packet, 0
+	a.ready, a.leftInPacket = packet, 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.list != nil {
-		if err := count(a.list, packet[len(a.header):]); err != nil {
+		if err := countNames(a.list, packet[len(a.header):]); err != nil {
 			a.tooLong(err)
 		}
 	}
 	return nil
 }
 
-// count takes the names in a packet into account, with their attributes. What is malformed is left
-// to the SFTP client, which refuses it.
-func count(list *bounded.List, packet []byte) error {
+// countNames adds the names in a packet, with their attributes, to list. It does not check the
+// packet: the SFTP client refuses a malformed one.
+func countNames(list *bounded.List, packet []byte) error {
 	number := func() uint32 {
 		if len(packet) < 4 {
 			packet = nil
@@ -126,5 +127,5 @@ func count(list *bounded.List, packet []byte) error {
 	return nil
 }
 
-// pairCost is what a pair of strings takes beside its bytes.
+// pairCost is the memory of a pair of strings beside its bytes.
 const pairCost = 32

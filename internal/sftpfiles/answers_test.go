@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is read of whole packets is what the server has sent, however it is read.
+// FuzzAnswers checks that whole packets are read as the server has sent them.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x05\x67abcd\x00\x00\x00\x01\x68"), 3)
 	f.Add([]byte(
@@ -19,8 +19,8 @@ func FuzzAnswers(f *testing.F) {
 		if piece <= 0 || piece > 1<<20 {
 			t.Skip("no piece")
 		}
-		a := &answers{r: bytes.NewReader(says)}
-		defer a.begin(&bounded.List{What: "the list", Max: 1 << 10}, func(error) {})()
+		a := &countingReader{r: bytes.NewReader(says)}
+		defer a.countList(&bounded.List{What: "the list", Max: 1 << 10}, func(error) {})()
 		var got []byte
 		buf := make([]byte, piece)
 		for {
@@ -28,7 +28,7 @@ func FuzzAnswers(f *testing.F) {
 			got = append(got, buf[:n]...)
 			if err != nil {
 				require.True(t, bytes.HasPrefix(says, got))
-				if err == io.EOF && a.left == 0 {
+				if err == io.EOF && a.leftInPacket == 0 {
 					require.Equal(t, string(says), string(got))
 				}
 				return

@@ -11,11 +11,13 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/pkg/sftp"
 
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/sftpmux"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -24,19 +26,24 @@ import (
 type Server struct {
 	In  io.WriteCloser
 	Out io.Reader
-	// End ends the server: reads of Out and writes to In return. It is called once.
+	// End ends the server, so that reads of Out and writes to In return. It is called once.
 	End func()
-	// Home is the directory that ~ stands for; "": the server's working directory.
+	// Home is the directory that ~ stands for. "": the server's working directory.
 	Home string
-	// Own: the server is boxd's, whose messages name each error exactly.
+	// Own says that the server is boxd's. Its messages name each error exactly, and it answers
+	// messages of package sftpmux.
 	Own bool
+	// Answered is called with each such answer, one after the other. It must not block. If it
+	// returns an error, the Client ends.
+	Answered func(answer []byte) error
 }
 
 // A Client talks to a Server, which it owns.
 type Client struct {
 	server  Server
-	answers *answers
-	listing sync.Mutex // held while a directory is read: answers counts one list at a time
+	output  *countingReader
+	input   *sftpmux.Writer
+	listing sync.Mutex // held while a directory is read: output counts one list at a time
 	sftp    *sftp.Client
 	ended   chan struct{} // closed when the server's output has ended
 
@@ -52,15 +59,15 @@ var _ shellbox.FileClient = (*Client)(nil)
 // packet is the size of the data in one packet. Any server accepts that size.
 const packet = 32 << 10
 
-// namesMax bounds the names in a packet. A packet of more than 256 KiB makes a file server end. No
+// namesMax bounds the names in a packet. A file server ends at a packet of more than 256 KiB. No
 // system has names of a tenth of that.
 const namesMax = 64 << 10
 
-// names refuses packets whose names are too long. The client writes the head of a packet, with all
-// names, in one piece.
-type names struct{ io.WriteCloser }
+// limitWrites refuses packets whose names are too long. The client writes the start of a packet,
+// with all names, in one Write.
+type limitWrites struct{ io.WriteCloser }
 
-func (n names) Write(p []byte) (int, error) {
+func (n limitWrites) Write(p []byte) (int, error) {
 	if len(p) > namesMax {
 		return 0, syscall.ENAMETOOLONG
 	}
@@ -70,7 +77,11 @@ func (n names) Write(p []byte) (int, error) {
 // New returns a Client of a server that has been started. ctx governs New only. After an error New
 // has ended the server.
 func New(ctx context.Context, server Server) (*Client, error) {
-	c := &Client{server: server, answers: &answers{r: server.Out}, ended: make(chan struct{})}
+	c := &Client{server: server, output: &countingReader{r: server.Out},
+		input: &sftpmux.Writer{WriteCloser: server.In}, ended: make(chan struct{})}
+	if server.Own {
+		c.output.r = sftpmux.NewReader(server.Out, server.Answered)
+	}
 	c.home = sync.OnceValues(func() (string, error) {
 		if server.Home != "" {
 			return server.Home, nil
@@ -81,20 +92,20 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	begun := make(chan error, 1)
 	c.running.Go(func() {
 		var err error
-		c.sftp, err = sftp.NewClientPipe(c.answers, names{server.In}, sftp.MaxPacketChecked(packet),
-			sftp.UseConcurrentWrites(true))
+		c.sftp, err = sftp.NewClientPipe(c.output, limitWrites{c.input},
+			sftp.MaxPacketChecked(packet), sftp.UseConcurrentWrites(true))
 		begun <- err
 	})
 	var err error
 	select {
 	case err = <-begun:
 	case <-ctx.Done():
-		c.stop()
+		c.endServer()
 		<-begun
 		err = ctxerr.Of(ctx)
 	}
 	if err != nil {
-		c.stop()
+		c.endServer()
 		c.running.Wait()
 		return nil, err
 	}
@@ -105,12 +116,12 @@ func New(ctx context.Context, server Server) (*Client, error) {
 	return c, nil
 }
 
-// stop ends the server.
-func (c *Client) stop() { c.end.Do(c.server.End) }
+// endServer ends the server.
+func (c *Client) endServer() { c.end.Do(c.server.End) }
 
 // Close implements shellbox.FileClient.
 func (c *Client) Close() error {
-	c.stop() // first: sftp's Close hangs while a write does
+	c.endServer() // first, because sftp's Close waits for a write under way
 	c.closing.Do(func() { c.sftp.Close() })
 	c.running.Wait()
 	return nil
@@ -120,13 +131,25 @@ func (c *Client) Close() error {
 func (c *Client) Err() error {
 	select {
 	case <-c.ended:
-		return errEnded
+		return ErrEnded
 	default:
 		return nil
 	}
 }
 
-var errEnded = fmt.Errorf("%w (the file server in it has ended)", sandbox.ErrCut)
+// Ended returns a channel that is closed when the Client is no longer usable.
+func (c *Client) Ended() <-chan struct{} { return c.ended }
+
+// ErrEnded is the error of calls when the server has ended. It is a sandbox.ErrCut.
+var ErrEnded = fmt.Errorf("%w (the file server in it has ended)", sandbox.ErrCut)
+
+// Ask sends a message to a server that is Own. Server.Answered gets the answer.
+func (c *Client) Ask(question []byte) error {
+	if err := c.input.Send(question); err != nil {
+		return ErrEnded
+	}
+	return nil
+}
 
 // Home implements shellbox.FileClient.
 func (c *Client) Home() (string, error) { return c.home() }
@@ -143,6 +166,24 @@ func (c *Client) Lstat(name string) (fs.FileInfo, error) {
 	return info, c.explain("lstat", name, err)
 }
 
+// NewInfo returns the description of a file that a server has sent.
+func NewInfo(name string, stat sftp.FileStat) (fs.FileInfo, error) {
+	return sized(info{name, &stat}, nil)
+}
+
+// An info is what the SFTP client itself makes of a sftp.FileStat.
+type info struct {
+	name string
+	stat *sftp.FileStat
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return int64(i.stat.Size) }
+func (i info) Mode() fs.FileMode  { return i.stat.FileMode() }
+func (i info) ModTime() time.Time { return i.stat.ModTime() }
+func (i info) IsDir() bool        { return i.Mode().IsDir() }
+func (i info) Sys() any           { return i.stat }
+
 // A sizeError says that the server has reported a size that no file has.
 type sizeError uint64
 
@@ -158,7 +199,7 @@ func sized(info fs.FileInfo, err error) (fs.FileInfo, error) {
 	return info, err
 }
 
-// listMax bounds the memory for the list of a directory: more than 100,000 usual names.
+// listMax bounds the memory for the list of a directory. It allows more than 100,000 usual names.
 const listMax = 20 << 20
 
 // ReadDir implements shellbox.FileClient.
@@ -170,14 +211,15 @@ func (c *Client) ReadDir(name string) ([]fs.FileInfo, error) {
 	return infos, err
 }
 
-// list returns the files in a directory. If there are too many, it returns the first of them with
-// the error.
+// list returns the files in a directory. If there are too many, it returns the first of them and an
+// error.
 func (c *Client) list(name string) ([]fs.FileInfo, error) {
 	c.listing.Lock()
 	defer c.listing.Unlock()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	defer c.answers.begin(&bounded.List{What: "the list of the directory", Max: listMax}, cancel)()
+	counter := &bounded.List{What: "the list of the directory", Max: listMax}
+	defer c.output.countList(counter, cancel)()
 	infos, err := c.sftp.ReadDirContext(ctx, name)
 	if ctx.Err() != nil {
 		return infos, context.Cause(ctx)
@@ -250,7 +292,7 @@ type newFile struct {
 	file   *sftp.File
 }
 
-// Write sends many packets without waiting for the answer of each.
+// Write sends many packets without waiting for each answer.
 func (f *newFile) Write(p []byte) (int, error) {
 	n, err := f.file.ReadFrom(&packets{p})
 	return int(n), f.client.explain("write", f.name, err)
@@ -258,8 +300,8 @@ func (f *newFile) Write(p []byte) (int, error) {
 
 func (f *newFile) Close() error { return f.client.explain("write", f.name, f.file.Close()) }
 
-// packets is a reader of bytes in memory. (From a bytes.Reader the client would read more than it
-// may send.)
+// packets is a reader of bytes in memory. (If it were a bytes.Reader, the client would send packets
+// that are too long.)
 type packets struct{ rest []byte }
 
 func (p *packets) Len() int { return len(p.rest) }
@@ -283,7 +325,7 @@ func (c *Client) Open(name string) (sandbox.File, error) {
 	case info.IsDir():
 		return nil, syscall.EISDIR
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: no regular file (%v)", fs.ErrInvalid, info.Mode().Type())
+		return nil, fmt.Errorf("%w: not a regular file (%v)", fs.ErrInvalid, info.Mode().Type())
 	}
 	file, err := c.sftp.Open(name)
 	if err != nil {
@@ -292,7 +334,7 @@ func (c *Client) Open(name string) (sandbox.File, error) {
 	return &openFile{File: file, client: c, name: name}, nil
 }
 
-// An openFile is an open file. The engine reads it by ReadAt only.
+// An openFile is an open file. The engine reads it with ReadAt only.
 type openFile struct {
 	*sftp.File
 	client *Client

@@ -14,17 +14,17 @@ import (
 	"github.com/sandshell/sandshell/internal/errnos"
 )
 
-// SFTP has eight errors. boxd's server is Go's: its message ends with the kernel's word. OpenSSH's
-// says "Failure": what that may mean is looked up.
+// SFTP has eight error codes. boxd's server adds a message that ends with the kernel's text for the
+// error. OpenSSH's message is only "Failure", so the client looks at the files to find the reason.
 
-// explain returns the error of an operation as package os would.
+// explain returns the error of an operation as package os would return it.
 func (c *Client) explain(op, name string, err error) error {
 	var status *sftp.StatusError
 	switch {
 	case err == nil, err == io.EOF, errors.As(err, new(sizeError)):
 		return err
 	case errors.Is(err, sftp.ErrSSHFxConnectionLost), c.Err() != nil:
-		return errEnded
+		return ErrEnded
 	case errors.Is(err, fs.ErrClosed):
 		return fs.ErrClosed
 	case errors.Is(err, syscall.ENAMETOOLONG):
@@ -37,15 +37,15 @@ func (c *Client) explain(op, name string, err error) error {
 		}
 		return syscall.ENOENT
 	case !errors.As(err, &status):
-		return fmt.Errorf("%w: %w", errEnded, err) // the streams have broken
+		return fmt.Errorf("%w: %w", ErrEnded, err) // a stream has failed
 	case status.FxCode() == sftp.ErrSSHFxOpUnsupported:
 		return fmt.Errorf("%w by the file server", errors.ErrUnsupported)
 	}
-	if errno := said(status); errno != 0 {
+	if errno := errnoOf(status); errno != 0 {
 		return errno
 	}
 	if !c.server.Own {
-		if errno := c.guess(op, name); errno != 0 {
+		if errno := c.guessErrno(op, name); errno != 0 {
 			return errno
 		}
 	}
@@ -62,7 +62,7 @@ func (c *Client) explainRename(from, to string, err error) error {
 	target, terr := c.sftp.Lstat(to)
 	switch {
 	case serr != nil || terr != nil:
-	case target.IsDir(): // as os.Rename has it
+	case target.IsDir(): // the error of os.Rename
 		return syscall.EEXIST
 	case source.IsDir():
 		return syscall.ENOTDIR
@@ -70,9 +70,9 @@ func (c *Client) explainRename(from, to string, err error) error {
 	return c.explain("rename", to, err)
 }
 
-// said returns the error that a message ends with; 0 if it tells none. The message is quoted, and
-// the status is behind it.
-func said(status *sftp.StatusError) syscall.Errno {
+// errnoOf returns the error that the server's message ends with, or 0 if it names none. In the text
+// of status, the message is in quotes, and the code follows.
+func errnoOf(status *sftp.StatusError) syscall.Errno {
 	text := status.Error()
 	if end := strings.LastIndex(text, `" (`); end >= 0 {
 		text = text[:end]
@@ -80,15 +80,15 @@ func said(status *sftp.StatusError) syscall.Errno {
 	return errnos.Of(strings.Trim(text, `"`))
 }
 
-// isFile reports whether what is said not to exist does, or is below what is no directory: a server
-// says so of ENOTDIR.
+// isFile reports whether name, which does not exist according to the server, fails with ENOTDIR
+// instead: OpenSSH's server reports both errors in the same way.
 func (c *Client) isFile(op, name string) bool {
 	if op == "readdir" {
 		if info, err := c.sftp.Stat(name); err == nil && !info.IsDir() {
 			return true
 		}
 	}
-	for dir := path.Dir(name); ; dir = path.Dir(dir) { // of "f/" it is f
+	for dir := path.Dir(name); ; dir = path.Dir(dir) { // for "f/", the first dir is f
 		info, err := c.sftp.Stat(dir)
 		if err == nil || dir == "/" || dir == "." {
 			return err == nil && !info.IsDir()
@@ -96,20 +96,19 @@ func (c *Client) isFile(op, name string) bool {
 	}
 }
 
-// holds reports whether there is something in a directory.
-func (c *Client) holds(dir string) bool {
+// hasEntries reports whether a directory is not empty.
+func (c *Client) hasEntries(dir string) bool {
 	entries, err := c.list(dir)
 	return err == nil && len(entries) > 0
 }
 
-// The longest name that file systems know, and the flag of a file system that is not written to.
 const (
-	nameMax      = 255
-	readOnlyFlag = 1
+	nameMax      = 255 // the longest name on most file systems
+	readOnlyFlag = 1   // of a read-only file system, in an answer of statvfs@openssh.com
 )
 
-// guess returns why an operation may have failed without a reason; 0 if nothing explains it.
-func (c *Client) guess(op, name string) syscall.Errno {
+// guessErrno returns the probable reason of a failed operation, or 0 if nothing explains it.
+func (c *Client) guessErrno(op, name string) syscall.Errno {
 	for element := range strings.SplitSeq(name, "/") {
 		if len(element) > nameMax {
 			return syscall.ENAMETOOLONG
@@ -122,7 +121,7 @@ func (c *Client) guess(op, name string) syscall.Errno {
 			return syscall.EEXIST
 		}
 	case "remove":
-		if err == nil && info.IsDir() && c.holds(name) {
+		if err == nil && info.IsDir() && c.hasEntries(name) {
 			return syscall.ENOTEMPTY
 		}
 	case "read":
@@ -136,13 +135,14 @@ func (c *Client) guess(op, name string) syscall.Errno {
 	}
 	switch op {
 	case "mkdir", "create", "write", "rename", "remove", "chmod":
-		return c.full(path.Dir(strings.TrimRight(name, "/")))
+		return c.fullOrReadOnly(path.Dir(strings.TrimRight(name, "/")))
 	}
 	return 0
 }
 
-// full reports whether nothing can be written to the file system of dir.
-func (c *Client) full(dir string) syscall.Errno {
+// fullOrReadOnly returns the error of a write to the file system of dir if it is read-only or full,
+// and otherwise 0.
+func (c *Client) fullOrReadOnly(dir string) syscall.Errno {
 	system, err := c.sftp.StatVFS(dir)
 	switch {
 	case err != nil:

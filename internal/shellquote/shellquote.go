@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Quote returns s as one word for any POSIX shell: in single quotes, within which nothing is
-// special. s must not have a NUL byte, which a shell cannot hold.
+// Quote returns s as one word for any POSIX shell, in single quotes. s must not contain a NUL byte.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// plain matches a word that needs no quotes and is no option.
+// plain matches a word that needs no quotes and is not an option.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./,:@%+-]*$`)
 
-// Readable is Quote for people and models: a word that needs no quotes gets none.
+// Readable is Quote for people and models: it leaves a word as it is that needs no quotes.
 func Readable(s string) string {
 	if plain.MatchString(s) {
 		return s

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each word is itself again when a shell has read it.
+// A shell reads each quoted word as the original.
 func TestShells(t *testing.T) {
 	words := []string{
 		"", "plain", "a b", "it's", "''", `back\slash`, `\'`, "$HOME", "`x`", "$(x)", "*", "~",

@@ -1,24 +1,23 @@
-// Package specfile reads YAML, and so JSON, that a person has written into a struct. Its errors
-// name the line and the key, and say what to write; they name no types of Go.
+// Package specfile decodes YAML, JSON and TOML that a person has written. Its errors name the line
+// and the key, and say what to write. They do not name types of Go.
 package specfile
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/docker/go-units"
+	"github.com/sandshell/sandshell/internal/nearest"
 	"go.yaml.in/yaml/v3"
 )
 
-// An Error says what is wrong, and where.
+// An Error says what is wrong in a text, and where.
 type Error struct {
-	Line   int    // from 1; 0 if it is the text as a whole
-	Key    string // "lifecycle.idle", "ports[0].name"; "" if it is the text as a whole
+	Line   int    // from 1; 0: the whole text
+	Key    string // such as "lifecycle.idle" or "ports[0].name"; "": the whole text
 	Reason string
 }
 
@@ -33,35 +32,49 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Decode reads one document into the struct that v points to. A field's key is in its tag "yaml"; a
-// field without a tag has none. A key that no field has is an error. The option "size" of an int64,
-// as in `yaml:"memory,size"`, has it given in bytes or as "256m" or "2g". A time.Duration is given
-// as "20m". A key without a value, or with null, leaves its field as it is.
+// Decode decodes a text into the struct that v points to. A field's key is in its tag "spec". A
+// field without a tag has no key, unless it is an embedded struct, whose fields are those of the
+// struct around it; so are those of a field with the option "inline", as in `spec:",inline"`. A key
+// that no field has is an error.
 //
-// v consists of structs, slices, pointers, maps from strings to strings, strings, bools, ints and
-// floats. Decode panics if it has anything else.
-func Decode(text []byte, v any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return &Error{Reason: "it is empty"}
-	case err != nil:
-		return &Error{Reason: "it is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+// An int64 with the option "size", as in `spec:"memory,size"`, is written in bytes, or as "256m" or
+// "2g". A number with the option "mode" is written as permission bits, as "0755". A string with the
+// option "id" may be written as a whole number, in any format. A slice with the option "list" may
+// be written as its only item. A time.Duration is written as "20m". An int with the option "line",
+// as in `spec:",line"`, gets the line of its struct. A key without a value, or with null, leaves
+// its field as it is. The error is an *Error. The number of tables and lists in one another is
+// bounded by the parsers.
+func (f Format) Decode(text []byte, v any) error { return f.decode(text, v, decoder{}) }
+
+// DecodeKnown is DecodeTyped for files that are in the form of another program: it ignores keys
+// that no field has.
+func (f Format) DecodeKnown(text []byte, v any) error {
+	return f.decode(text, v, decoder{known: true, typed: true})
+}
+
+// DecodeTyped is Decode for a text that a program has written: it does not take a text for a
+// number, nor a number for a text.
+func (f Format) DecodeTyped(text []byte, v any) error {
+	return f.decode(text, v, decoder{typed: true})
+}
+
+func (f Format) decode(text []byte, v any, d decoder) error {
+	root, err := f.parse(text)
+	if err != nil {
+		return err
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return &Error{Reason: "it has more than one document: put each into a file of its own"}
-	}
-	root := document.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return &Error{Reason: "it is empty"}
-	}
-	return decode(root, reflect.ValueOf(v).Elem(), "", false)
+	return d.decode(root, reflect.ValueOf(v).Elem(), "", "")
+}
+
+// A decoder decodes nodes.
+type decoder struct {
+	known bool // ignore unknown keys
+	typed bool // take no type for another
 }
 
 var duration = reflect.TypeFor[time.Duration]()
 
-func decode(n *yaml.Node, v reflect.Value, key string, isSize bool) error {
+func (d decoder) decode(n *yaml.Node, v reflect.Value, key, option string) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -74,72 +87,91 @@ func decode(n *yaml.Node, v reflect.Value, key string, isSize bool) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return decode(n, v.Elem(), key, isSize)
+		return d.decode(n, v.Elem(), key, option)
 	case reflect.Struct:
-		return decodeStruct(n, v, key)
+		return d.decodeStruct(n, v, key)
 	case reflect.Slice:
+		if option == "list" && n.Kind == yaml.ScalarNode {
+			n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Content: []*yaml.Node{n}}
+		}
 		if n.Kind != yaml.SequenceNode {
-			return wrong("%s: it has to be a list, as [%s]", said(n), example(v.Type().Elem()))
+			return wrong("%s: it has to be a list, as [%s]", describe(n), example(v.Type().Elem()))
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 		for i, item := range n.Content {
-			if err := decode(item, v.Index(i), fmt.Sprintf("%s[%d]", key, i), isSize); err != nil {
+			at := fmt.Sprintf("%s[%d]", key, i)
+			if err := d.decode(item, v.Index(i), at, option); err != nil {
 				return err
 			}
 		}
 		return nil
+	case reflect.Interface: // only whether it is there matters
+		return nil
 	case reflect.Map:
-		return decodeMap(n, v, key)
+		return d.decodeMap(n, v, key)
 	}
 	if n.Kind != yaml.ScalarNode {
-		return wrong("%s: it has to be a single value, as %s", said(n), example(v.Type()))
+		return wrong("%s: it has to be a single value, as %s", describe(n), example(v.Type()))
 	}
 	switch {
 	case v.Type() == duration:
-		d, err := time.ParseDuration(n.Value)
+		length, err := time.ParseDuration(n.Value)
 		if err != nil || n.Tag != "!!str" {
 			return wrong("%q is not a duration: write it with its unit, as 90s, 20m or 12h",
 				n.Value)
 		}
-		v.SetInt(int64(d))
-	case isSize:
+		v.SetInt(int64(length))
+	case option == "size":
 		size, err := units.RAMInBytes(n.Value)
 		if err != nil || n.Tag != "!!str" && n.Tag != "!!int" {
 			return wrong("%q is not a size: write it in bytes, or as 256m or 2g", n.Value)
 		}
 		v.SetInt(size)
+	case option == "mode":
+		mode, err := strconv.ParseUint(n.Value, 8, 32)
+		if err != nil || mode > 0o7777 || n.Tag != "!!str" && n.Tag != "!!int" {
+			return wrong("%q are no permissions: write them as \"0755\"", n.Value)
+		}
+		v.SetUint(mode)
+	case option == "id":
+		if n.Tag != "!!str" && n.Tag != "!!int" {
+			return wrong("%s is not a name or a number", tagged(n))
+		}
+		v.SetString(n.Value)
+	case d.typed && !isTyped(n, v.Kind()):
+		return wrong("%s is not %s", tagged(n), kindText(v.Kind()))
 	case v.Kind() == reflect.String:
 		v.SetString(n.Value)
 	default:
 		if v.CanInt() && n.Tag != "!!int" || n.Decode(v.Addr().Interface()) != nil {
-			return wrong("%q is not %s", n.Value, kind(v.Kind()))
+			return wrong("%q is not %s", n.Value, kindText(v.Kind()))
 		}
 	}
 	return nil
 }
 
-func decodeStruct(n *yaml.Node, v reflect.Value, key string) error {
-	fields := map[string]int{}
-	var keys []string
-	for i := range v.NumField() {
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name != "" {
-			fields[name] = i
-			keys = append(keys, name)
-		}
-	}
+func (d decoder) decodeStruct(n *yaml.Node, v reflect.Value, key string) error {
+	fields, keys := fieldsOf(v.Type())
 	if n.Kind != yaml.MappingNode {
 		return &Error{Line: n.Line, Key: key, Reason: fmt.Sprintf("%s: it has to have keys: %s",
-			said(n), strings.Join(keys, ", "))}
+			describe(n), strings.Join(keys, ", "))}
+	}
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("spec") == ",line" {
+			v.Field(i).SetInt(int64(n.Line))
+		}
 	}
 	seen := map[string]bool{}
 	for i := 0; i < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		path := strings.TrimPrefix(key+"."+name, ".")
-		index, known := fields[name]
+		f, exists := fields[name]
 		switch {
-		case !known:
+		case !exists && d.known:
+			continue
+		case !exists:
 			reason := "there is no such key"
-			if near := nearest(name, keys); near != "" {
+			if near := nearest.Of(name, keys); near != "" {
 				reason += fmt.Sprintf(": did you mean %q?", near)
 			} else {
 				reason += ": there are " + strings.Join(keys, ", ")
@@ -149,17 +181,43 @@ func decodeStruct(n *yaml.Node, v reflect.Value, key string) error {
 			return &Error{Line: n.Content[i].Line, Key: path, Reason: "it is there twice"}
 		}
 		seen[name] = true
-		_, option, _ := strings.Cut(v.Type().Field(index).Tag.Get("yaml"), ",")
-		if err := decode(n.Content[i+1], v.Field(index), path, option == "size"); err != nil {
+		if err := d.decode(n.Content[i+1], v.FieldByIndex(f.index), path, f.option); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func decodeMap(n *yaml.Node, v reflect.Value, key string) error {
+// A field is a field of a struct that has a key.
+type field struct {
+	index  []int
+	option string // of its tag
+}
+
+// fieldsOf returns the fields of a struct by their keys, and the keys in order.
+func fieldsOf(t reflect.Type) (fields map[string]field, keys []string) {
+	fields = map[string]field{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("spec"), ",")
+		switch {
+		case option == "inline" || f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			inner, innerKeys := fieldsOf(f.Type)
+			for _, key := range innerKeys {
+				fields[key] = field{append([]int{i}, inner[key].index...), inner[key].option}
+			}
+			keys = append(keys, innerKeys...)
+		case name != "":
+			fields[name] = field{[]int{i}, option}
+			keys = append(keys, name)
+		}
+	}
+	return fields, keys
+}
+
+func (d decoder) decodeMap(n *yaml.Node, v reflect.Value, key string) error {
 	if n.Kind != yaml.MappingNode {
-		return &Error{Line: n.Line, Key: key, Reason: said(n) +
+		return &Error{Line: n.Line, Key: key, Reason: describe(n) +
 			": it has to have keys of your own, as {name: value}"}
 	}
 	v.Set(reflect.MakeMap(v.Type()))
@@ -169,7 +227,7 @@ func decodeMap(n *yaml.Node, v reflect.Value, key string) error {
 		if v.MapIndex(reflect.ValueOf(name.Value)).IsValid() {
 			return &Error{Line: name.Line, Key: key + "." + name.Value, Reason: "it is there twice"}
 		}
-		if err := decode(n.Content[i+1], value, key+"."+name.Value, false); err != nil {
+		if err := d.decode(n.Content[i+1], value, key+"."+name.Value, ""); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(name.Value), value)
@@ -177,8 +235,8 @@ func decodeMap(n *yaml.Node, v reflect.Value, key string) error {
 	return nil
 }
 
-// said returns what stands where something else should.
-func said(n *yaml.Node) string {
+// describe says what n is, for an error: something else should be in its place.
+func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
 		return "it is a list"
@@ -202,43 +260,33 @@ func example(t reflect.Type) string {
 	return "8000"
 }
 
-func kind(k reflect.Kind) string {
+// isTyped reports whether a single value has the type of a kind of field.
+func isTyped(n *yaml.Node, k reflect.Kind) bool {
 	switch k {
+	case reflect.String:
+		return n.Tag == "!!str"
+	case reflect.Bool:
+		return n.Tag == "!!bool"
+	}
+	return n.Tag == "!!int" || n.Tag == "!!float"
+}
+
+// tagged returns a single value as JSON writes it.
+func tagged(n *yaml.Node) string {
+	if n.Tag == "!!str" {
+		return strconv.Quote(n.Value)
+	}
+	return n.Value
+}
+
+func kindText(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a text"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	}
 	return "a whole number"
-}
-
-// nearest returns the key that a misspelt name probably stands for; "" if none is near.
-func nearest(name string, keys []string) string {
-	best, least := "", 1+max(1, len(name)/3)
-	for _, key := range keys {
-		if d := distance(name, key); d < least {
-			best, least = key, d
-		}
-	}
-	return best
-}
-
-// distance is the number of letters to insert, remove or replace (Levenshtein's distance).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

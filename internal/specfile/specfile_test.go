@@ -1,6 +1,9 @@
 package specfile
 
 import (
+	"fmt"
+	"io/fs"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,23 +11,23 @@ import (
 )
 
 type spec struct {
-	Image  string            `yaml:"image"`
-	Memory int64             `yaml:"memory,size"`
-	CPUs   float64           `yaml:"cpus"`
-	GPUs   int               `yaml:"gpus"`
-	Root   bool              `yaml:"read_only_root"`
-	Env    []string          `yaml:"env"`
-	Labels map[string]string `yaml:"labels"`
+	Image  string            `spec:"image"`
+	Memory int64             `spec:"memory,size"`
+	CPUs   float64           `spec:"cpus"`
+	GPUs   int               `spec:"gpus"`
+	Root   bool              `spec:"read_only_root"`
+	Env    []string          `spec:"env"`
+	Labels map[string]string `spec:"labels"`
 	Ports  []struct {
-		Name string `yaml:"name"`
-		Port int    `yaml:"port"`
-	} `yaml:"ports"`
+		Name string `spec:"name"`
+		Port int    `spec:"port"`
+	} `spec:"ports"`
 	Health *struct {
-		Path string `yaml:"path"`
-	} `yaml:"health"`
+		Path string `spec:"path"`
+	} `spec:"health"`
 	Life struct {
-		Idle time.Duration `yaml:"idle"`
-	} `yaml:"lifecycle"`
+		Idle time.Duration `spec:"idle"`
+	} `spec:"lifecycle"`
 	Other int
 }
 
@@ -42,14 +45,38 @@ func TestDecode(t *testing.T) {
 		"lifecycle: {idle: 1h30m}": func(s *spec) { s.Life.Idle = 90 * time.Minute },
 		"health: {path: /x}\nimage: null": func(s *spec) {
 			s.Health = &struct {
-				Path string `yaml:"path"`
+				Path string `spec:"path"`
 			}{"/x"}
 		},
 	} {
 		var got, wanted spec
 		want(&wanted)
-		require.NoError(t, Decode([]byte(text), &got), text)
+		require.NoError(t, YAML.Decode([]byte(text), &got), text)
 		require.Equal(t, wanted, got, text)
+	}
+}
+
+// TestDecodeTyped decodes a program's text, and texts in which a value has another's type.
+func TestDecodeTyped(t *testing.T) {
+	var got spec
+	require.NoError(t, JSON.DecodeTyped([]byte(`{"image": "1", "cpus": 2, "gpus": 1,
+		"read_only_root": true, "env": ["A=1"], "labels": {"a": "1"}, "health": null}`), &got))
+	require.Equal(t, spec{Image: "1", CPUs: 2, GPUs: 1, Root: true, Env: []string{"A=1"},
+		Labels: map[string]string{"a": "1"}}, got)
+	for text, want := range map[string]string{
+		`{"image": 1}`:              "line 1: image: 1 is not a text",
+		`{"image": true}`:           "line 1: image: true is not a text",
+		`{"gpus": "1"}`:             `line 1: gpus: "1" is not a whole number`,
+		`{"gpus": 1.5}`:             `line 1: gpus: "1.5" is not a whole number`,
+		`{"cpus": "1"}`:             `line 1: cpus: "1" is not a number`,
+		`{"read_only_root": "yes"}`: `line 1: read_only_root: "yes" is not true or false`,
+		`{"env": [1]}`:              "line 1: env[0]: 1 is not a text",
+		`{"labels": {"a": 1}}`:      "line 1: labels.a: 1 is not a text",
+		`{"imge": "x"}`:             `line 1: imge: there is no such key: did you mean "image"?`,
+		strings.Repeat("[", 1<<20): "line 1: it is not JSON: more than 1000 lists and objects " +
+			"are in one another",
+	} {
+		require.EqualError(t, JSON.DecodeTyped([]byte(text), new(spec)), want, "%.50s", text)
 	}
 }
 
@@ -84,11 +111,96 @@ func TestDecodeWrong(t *testing.T) {
 		"gpus: 1.5":             `line 1: gpus: "1.5" is not a whole number`,
 	} {
 		var s spec
-		require.EqualError(t, Decode([]byte(text), &s), want, text)
+		require.EqualError(t, YAML.Decode([]byte(text), &s), want, text)
 	}
+}
+
+type nested struct {
+	Inner struct {
+		Mode fs.FileMode `spec:"mode,mode"`
+	} `spec:"inner"`
+	spec `spec:",inline"`
+	Any  []any `spec:"any"`
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for text, format := range map[string]Format{
+		`{"image": "\ud83d\ude00\/", "memory": "1k", "inner": {"mode": "0755"}, "cpus": 1.5e0,
+"env": ["A=1"], "labels": {"a": null}, "any": [{}, 1], "lifecycle": {"idle": "90s"}}`: JSON,
+		"image = \"😀/\"\nmemory = 1024\ncpus = 1.5\nenv = ['A=1']\nany = [{}, 1]\nlabels.a = ''\n" +
+			"[inner]\nmode = '0755'\n[lifecycle]\nidle = '90s'\n": TOML,
+		"image: 😀/\nmemory: 1k\ninner: {mode: 0755}\ncpus: 1.5\nenv: [A=1]\n" +
+			"labels: {a: }\nany: [{}, 1]\nlifecycle: {idle: 90s}": YAML,
+	} {
+		var got, want nested
+		require.NoError(t, format.Decode([]byte(text), &got), text)
+		want.Image, want.Memory, want.Inner.Mode, want.CPUs = "😀/", 1024, 0o755, 1.5
+		want.Env, want.Labels = []string{"A=1"}, map[string]string{"a": ""}
+		want.Any, want.Life.Idle = make([]any, 2), 90*time.Second
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestFormatsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		format     Format
+		text, want string
+	}{
+		{JSON, " ", "it is empty"},
+		{JSON, "null", "it is empty"},
+		{JSON, `{"image": "x"`, "line 1: it is not JSON: it has no end"},
+		{JSON, `{"image": x}`, "line 1: it is not JSON: invalid character 'x' looking for " +
+			"beginning of value"},
+		{JSON, "{}\n{}", "line 2: it is not JSON: there is text after its end"},
+		{JSON, "{\n\"imge\": 1}", `line 2: imge: there is no such key: did you mean "image"?`},
+		{JSON, `{"memory": true}`, `line 1: memory: "true" is not a size: write it in bytes, or ` +
+			"as 256m or 2g"},
+		{JSON, `{"gpus": "1"}`, `line 1: gpus: "1" is not a whole number`},
+		{JSON, `["a"]`, "line 1: it is a list: it has to have keys: inner"},
+		{JSON, `{"inner": {"mode": "rwx"}}`, `line 1: inner.mode: "rwx" are no permissions: ` +
+			`write them as "0755"`},
+		{TOML, "image = 1\n[inner\n", "line 2: it is not TOML: "},
+		{TOML, "gpus = 1\n[lifecycle]\n\nidle = 20\n", `line 4: lifecycle.idle: "20" is not a ` +
+			"duration: write it with its unit, as 90s, 20m or 12h"},
+		{TOML, "[lifecycle]\nidl = '1s'\n",
+			`line 2: lifecycle.idl: there is no such key: did you mean "idle"?`},
+		{TOML, "\n[[lifecycle]]\nidle = '1s'\n", "line 2: lifecycle: it is a list: it has to " +
+			"have keys: idle"},
+	} {
+		require.ErrorContains(t, c.format.Decode([]byte(c.text), new(nested)), c.want, c.text)
+	}
+	var typed struct {
+		Line  int           `spec:",line"`
+		User  string        `spec:"user,id"`
+		Size  int64         `spec:"size,size"`
+		Time  time.Duration `spec:"time"`
+		Mode  fs.FileMode   `spec:"mode,mode"`
+		Lines []string      `spec:"lines,list"`
+		Text  string        `spec:"text"`
+	}
+	require.NoError(t, JSON.DecodeTyped([]byte("\n"+`{"user": 7, "size": "1k", "time": "2s",
+		"mode": "0644", "lines": "a", "text": "b"}`), &typed))
+	require.Equal(t, "{2 7 1024 2s -rw-r--r-- [a] b}", fmt.Sprint(typed))
+	require.EqualError(t, JSON.DecodeTyped([]byte(`{"text": 1}`), &typed),
+		"line 1: text: 1 is not a text")
+	require.EqualError(t, YAML.Decode([]byte(`user: true`), &typed),
+		"line 1: user: true is not a name or a number")
+	require.EqualError(t, JSON.DecodeTyped([]byte(`{"lines": [1]}`), &typed),
+		"line 1: lines[0]: 1 is not a text")
+	require.Equal(t, []int{3, 2, 0}, []int{TOML.Line([]byte("a = 1\n[b]\nc = 2"), "b.c"),
+		TOML.Line([]byte("a = 1\n[b]\nc = 2"), "b"), YAML.Line([]byte("a: 1"), "b")})
+	var n nested
+	require.NoError(t, TOML.DecodeKnown([]byte("image = 'x'\nother = 1\n[more]\nx = 1"), &n))
+	require.Equal(t, "x", n.Image)
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("image: x\nports: [{name: a, port: 1}]\nlabels: {a: b}"))
-	f.Fuzz(func(_ *testing.T, text []byte) { Decode(text, new(spec)) })
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		for _, format := range []Format{YAML, JSON, TOML} {
+			format.Decode(text, new(spec))
+		}
+	})
 }

@@ -6,18 +6,18 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// answersMax bounds the memory for answers that the server does not read: some thousand usual ones.
-// answerCost is what an answer takes besides the message that it answers: a goroutine, and a
-// channel of x/crypto's.
+// answersMax bounds the memory for answers that the server has not read. About a thousand answers
+// of usual size fit. answerCost is the memory that an answer takes besides the message that it
+// answers: for a goroutine and for x/crypto's channel.
 const (
 	answersMax = 8 << 20
 	answerCost = 8 << 10
 )
 
-var errFlood = errors.New("the server makes requests without end, and reads no answers")
+var errFlood = errors.New("the server makes too many requests without reading the answers")
 
-// Answer runs f, which answers a message of that size, and does not wait for it. If the server
-// leaves too many answers unread, Answer ends the connection.
+// Answer runs f in a goroutine. f answers a message of size bytes. If the server leaves too many
+// answers unread, Answer ends the connection.
 func (c *Conn) Answer(size int, f func()) {
 	cost := int64(size) + answerCost
 	if c.answers.Add(cost) > answersMax {
@@ -28,11 +28,10 @@ func (c *Conn) Answer(size int, f func()) {
 	}
 }
 
-// Reject rejects a channel that the server opens, in the way of Answer.
+// Reject rejects a channel that the server opens. Like Answer, it does not wait for the network.
 func (c *Conn) Reject(ch ssh.NewChannel, reason ssh.RejectionReason, why string) {
 	c.Answer(len(ch.ExtraData()), func() { ch.Reject(reason, why) })
 }
 
-// extraMax is the greatest length of the extra data of a channel that the server opens: two
-// addresses.
+// extraMax bounds the extra data of a channel that the server opens. It holds two addresses.
 const extraMax = 4 << 10

@@ -14,7 +14,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
 )
 
-// stuck is a wire whose other end takes nothing once the test has begun.
+// A stuck connection blocks all writes once the test has begun.
 type stuck struct {
 	net.Conn
 	begun, closed chan struct{}
@@ -36,7 +36,8 @@ func (s *stuck) Close() error {
 	return s.Conn.Close()
 }
 
-// A server that opens channels on and on, and takes no answers.
+// TestHostileChannels checks that a Conn ends if the server opens channels on and on and reads no
+// answers.
 func TestHostileChannels(t *testing.T) {
 	for name, extra := range map[string]string{"Small": "", "Long": strings.Repeat("A", 100<<10)} {
 		hostiletest.Case{Name: name, Says: errFlood.Error(),
@@ -75,7 +76,7 @@ func TestHostileChannels(t *testing.T) {
 				select {
 				case <-conn.Gone():
 				case <-ctx.Done():
-					err = errors.New("it goes on")
+					err = errors.New("the connection goes on")
 				}
 				conn.Close()
 				require.NoError(t, soon(t, "the server's end", opening))

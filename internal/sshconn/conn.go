@@ -25,28 +25,31 @@ type Conn struct {
 	announce func(*Conn, ssh.NewChannel)
 	forwards forwards
 	keeps    chan keeper
-	answers  atomic.Int64 // the bytes of those that the server has not taken yet
+	answers  atomic.Int64 // the memory of the answers that the server has not read yet
 
 	gone chan struct{} // closed when the connection has ended
 	why  error         // why it has ended; set before gone is closed
 
 	mu    sync.Mutex
 	cause error  // why this side ended it
-	onEnd func() // to be called at the end; nil if nothing is
+	onEnd func() // called when the connection has ended; may be nil
+	// onNotice is called with the names of global requests that want no reply; may be nil.
+	onNotice func(name string)
+	notices  []string // those that came before onNotice was set; the first few
 }
 
 // Handshake makes an SSH connection on raw, which belongs to it from then on. If ctx ends first,
 // Handshake returns: x/crypto sets no limit of its own, and a server may accept the connection and
 // then be silent for ever.
 //
-// announce is called with each channel that the server opens, one after the other. It accepts the
-// channel or rejects it, then or later, and must not block. If announce is nil, the server may open
+// announce is called for each channel that the server opens, one after the other. It accepts or
+// rejects the channel, at once or later. It must not block. If announce is nil, the server may open
 // the channels that Conn.Listen has asked for.
 //
 // If the server hangs up before it has sent anything, the error is an *UnwelcomeError.
 func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.ClientConfig,
 	announce func(*Conn, ssh.NewChannel)) (*Conn, error) {
-	line := &meter{Conn: raw}
+	line := &meter{Conn: &gatherer{Conn: raw}}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		raw.Close()
@@ -70,12 +73,7 @@ func Handshake(ctx context.Context, raw net.Conn, address string, config *ssh.Cl
 	if announce == nil {
 		announce = (*Conn).announceForwarded
 	}
-	line.setConn(c)
-	gone := make(chan struct{})
-	conn := &Conn{Group: NewGroup(), Client: client{c, gone}, line: line, announce: announce,
-		keeps: make(chan keeper, 1), gone: gone}
-	conn.Run(func() { conn.serve(channels, requests) })
-	return conn, nil
+	return newConn(c, line, channels, requests, announce), nil
 }
 
 // ErrNoHandshake is the cause of a context that has ended because it bounds a handshake.
@@ -91,7 +89,7 @@ func (e *UnwelcomeError) Error() string {
 func (e *UnwelcomeError) Unwrap() error { return e.err }
 
 // serve answers the server, and asks it for signs of life, until the connection ends. Nothing in it
-// waits for the network. (An ssh.Client would have three goroutines for a part of that.)
+// waits for the network. (An ssh.Client takes three goroutines for less.)
 func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Request) {
 	var keep keeper
 	tick := new(time.Ticker) // none, until there is a keeper
@@ -111,8 +109,10 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 			if !ok {
 				requests = nil
 			} else if r.WantReply {
-				// the server asks for a sign of life, with a request that nobody knows
+				// A server asks for a sign of life by a request that no client knows.
 				c.Answer(len(r.Payload), func() { r.Reply(false, nil) })
+			} else {
+				c.notice(r.Type)
 			}
 		case keep = <-c.keeps:
 			tick = time.NewTicker(keep.interval)
@@ -131,16 +131,17 @@ func (c *Conn) serve(channels <-chan ssh.NewChannel, requests <-chan *ssh.Reques
 	}
 	c.why = err
 	close(c.gone)
-	then := c.onEnd
+	onEnd := c.onEnd
 	c.mu.Unlock()
 	c.forwards.end()
-	if then != nil {
-		then()
+	if onEnd != nil {
+		onEnd()
 	}
 }
 
-// OnEnd has f called when the connection has ended, or at once if it has. f must not block. Unlike
-// waiting for Gone, it needs no goroutine. A second OnEnd before the end replaces the first.
+// OnEnd calls f when the connection has ended. If it has ended already, OnEnd calls f at once. f
+// must not block. Unlike waiting for Gone, OnEnd needs no goroutine. A second OnEnd before the end
+// replaces the first.
 func (c *Conn) OnEnd(f func()) {
 	c.mu.Lock()
 	ended := c.Ended()
@@ -151,7 +152,8 @@ func (c *Conn) OnEnd(f func()) {
 	}
 }
 
-// Abort ends the connection, and makes cause its Err unless there is one. It does not wait.
+// Abort ends the connection and does not wait for the end. If the connection has not ended yet, the
+// cause of the first Abort becomes its Err.
 func (c *Conn) Abort(cause error) {
 	c.mu.Lock()
 	if c.cause == nil {
@@ -161,7 +163,7 @@ func (c *Conn) Abort(cause error) {
 	c.Client.Close()
 }
 
-// Close ends the connection, and waits for the goroutines of its Group.
+// Close ends the connection and waits for the goroutines of its Group.
 func (c *Conn) Close() {
 	c.Stop()
 	c.Abort(net.ErrClosed)
@@ -171,8 +173,8 @@ func (c *Conn) Close() {
 // Gone returns a channel that is closed when the connection has ended.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Err returns why the connection has ended; net.ErrClosed if this side has closed it. It may be
-// called once Gone is closed.
+// Err returns why the connection has ended. If this side has closed it, that is net.ErrClosed. Err
+// may be called once Gone is closed.
 func (c *Conn) Err() error { return c.why }
 
 // Ended reports whether the connection has ended.
@@ -185,8 +187,8 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Broken reports whether the connection has ended or is about to, as far as this side knows. If so,
-// a channel's io.EOF may not be its end.
+// Broken reports whether this side knows that the connection has ended or is about to. If so, an
+// io.EOF from a channel does not mean that all of its data has arrived.
 func (c *Conn) Broken() bool { return c.line.broken.Load() || c.Ended() }
 
 // CheckEnded reports whether the connection has ended or is about to. Channels and writes fail a
@@ -210,8 +212,8 @@ func (c *Conn) CheckEnded(ctx context.Context) bool {
 func (c *Conn) Ping() <-chan struct{} {
 	answer := make(chan struct{})
 	c.Run(func() {
-		// Every server answers a global request that wants a reply, if it does not know it with a
-		// refusal.
+		// Every server answers a global request that wants a reply. If it does not know the
+		// request, it refuses it.
 		if _, _, err := c.Client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
 			close(answer)
 		}
@@ -237,8 +239,8 @@ func (c *Conn) Request(ctx context.Context, name string, payload []byte) (reply 
 	return c.RequestOrUndo(ctx, name, payload, nil)
 }
 
-// RequestOrUndo is Request, but it calls undo if ctx ends first and the server grants the request
-// later. undo runs in a goroutine of the connection's Group; it may be nil.
+// RequestOrUndo is like Request. If ctx ends first and the server grants the request later, it also
+// calls undo, in a goroutine of the connection's Group. undo may be nil.
 func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
 	undo func(reply []byte)) (reply []byte, err error) {
 	type answer struct {
@@ -272,8 +274,8 @@ func (c *Conn) RequestOrUndo(ctx context.Context, name string, payload []byte,
 	}
 }
 
-// OpenChannel opens a channel. If ctx ends first, OpenChannel returns at once, and the channel is
-// closed if the server opens it later.
+// OpenChannel opens a channel. If ctx ends first, OpenChannel returns at once. If the server opens
+// the channel later, it is closed.
 func (c *Conn) OpenChannel(ctx context.Context, kind string,
 	extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
 	o := c.openInBackground(ctx.Done(), func() opened {
@@ -293,11 +295,11 @@ type opened struct {
 	err      error
 }
 
-// errGivenUp says that this side has stopped waiting.
+// errGivenUp says that this side waits no longer.
 var errGivenUp = errors.New("given up")
 
-// openInBackground calls open, and returns its result. If done is closed first, it returns
-// errGivenUp, and closes the channel if there is one later.
+// openInBackground calls open in a goroutine, and returns its result. If done is closed first,
+// openInBackground returns errGivenUp. If open returns a channel later, the channel is closed.
 func (c *Conn) openInBackground(done <-chan struct{}, open func() opened) opened {
 	got := make(chan opened)
 	if !c.Run(func() {
@@ -324,8 +326,8 @@ func (c *Conn) openInBackground(done <-chan struct{}, open func() opened) opened
 	}
 }
 
-// Reason returns the reason for the end of the connection in words, and the error behind it if the
-// words do not say all. It may be called once Gone is closed.
+// Reason returns in words why the connection has ended. If the words do not say everything, it also
+// returns the error. Reason may be called once Gone is closed.
 func (c *Conn) Reason() (string, error) {
 	switch {
 	case errors.Is(c.why, errSilent):
@@ -340,12 +342,12 @@ func (c *Conn) Reason() (string, error) {
 	return "connection broken", c.why
 }
 
-// A meter counts the bytes that it reads. While much arrives it reads large pieces, where x/crypto
-// reads 4 KiB at a time. While little arrives it holds no buffer.
+// A meter counts the bytes that it reads. x/crypto reads 4 KiB at a time. While much data arrives,
+// the meter reads larger pieces from the connection. While little arrives, it holds no buffer.
 type meter struct {
 	net.Conn
-	large    *[meterSize]byte // nil while little comes
-	rest     []byte           // of large: read from the connection, and not by x/crypto yet
+	large    *[meterSize]byte // nil while little data arrives
+	rest     []byte           // the part of large that x/crypto has not read yet
 	lastFull bool             // the last read has filled its buffer
 	received atomic.Uint64
 	broken   atomic.Bool              // a read has failed: writes do too
@@ -380,7 +382,7 @@ func (m *meter) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// takeRest copies what was read before.
+// takeRest copies from rest to p.
 func (m *meter) takeRest(p []byte) int {
 	n := copy(p, m.rest)
 	if m.rest = m.rest[n:]; len(m.rest) == 0 && !m.lastFull {

@@ -64,8 +64,9 @@ func TestKeep(t *testing.T) {
 	require.False(t, c.Ended())
 }
 
-// Then's function is called once: at the end, or at once behind it.
-func TestThen(t *testing.T) {
+// TestOnEnd checks that OnEnd calls its function once: when the connection ends, or at once if it
+// has ended.
+func TestOnEnd(t *testing.T) {
 	c, _ := connect(t)
 	called := make(chan error, 2)
 	c.OnEnd(func() { called <- c.Err() })
@@ -92,7 +93,8 @@ func (m mute) SendRequest(string, bool, []byte) (bool, []byte, error) {
 
 func (m mute) Close() error { close(m.closed); return nil }
 
-// The answer may wait behind other output for as long as that comes.
+// TestKeepBehindOutput checks that a connection does not end while output arrives, even if the
+// answer waits behind it.
 func TestKeepBehindOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mute{closed: make(chan struct{})}
@@ -123,7 +125,7 @@ func TestKeepBehindOutput(t *testing.T) {
 func TestKeepOnSilentConnection(t *testing.T) {
 	c, s := connect(t)
 	done := make(chan struct{})
-	go func() { // the server answers, and nothing arrives
+	go func() { // the server answers, but silent drops the answers
 		defer close(done)
 		for {
 			select {
@@ -155,14 +157,14 @@ func TestHandshakeRefused(t *testing.T) {
 	_, err := Handshake(t.Context(), near, "test", config, nil)
 	require.ErrorAs(t, err, &unwelcome)
 
-	near, far = net.Pipe() // a server that never says a word
+	near, far = net.Pipe() // a server that sends nothing
 	defer far.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	handshake := async(func() error {
 		_, err := Handshake(ctx, near, "test", config, nil)
 		return err
 	})
-	far.Read(make([]byte, 1)) // it has begun
+	far.Read(make([]byte, 1)) // the handshake has begun
 	cancel(ErrNoHandshake)
 	require.ErrorIs(t, soon(t, "the handshake", handshake), ErrNoHandshake)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A deadline is a moment that can be moved, as for a net.Conn. (net.Pipe has the same type, which
-// is not exported.)
+// A deadline is a deadline of a net.Conn: it can be moved and removed. (net.Pipe has the same type,
+// which is not exported.)
 type deadline struct {
 	mu    *sync.Mutex
 	state *deadlineState
@@ -14,7 +14,7 @@ type deadline struct {
 
 type deadlineState struct {
 	timer  *time.Timer
-	cancel chan struct{} // closed when the moment has passed
+	cancel chan struct{} // closed when the deadline has passed
 }
 
 func makeDeadline() deadline {

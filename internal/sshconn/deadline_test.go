@@ -21,7 +21,7 @@ func TestDeadline(t *testing.T) {
 	d.set(time.Now().Add(time.Hour))
 	hour := d.passed()
 	require.False(t, passed(d))
-	d.set(time.Now().Add(time.Millisecond)) // moved nearer: who waits already learns of it
+	d.set(time.Now().Add(time.Millisecond)) // this ends a wait that is under way
 	soon(t, "the deadline", hour)
 	require.True(t, passed(d))
 

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial has the server connect to an address as the user that has logged in. The network is "tcp",
+// Dial makes the server connect to an address as the user who has logged in. The network is "tcp",
 // "tcp4", "tcp6" or "unix". With "tcp4" and "tcp6" the host is an IP address of that kind or
 // "localhost". The server resolves other names as it likes.
 //
 // Errors are *net.OpError. If the server names an error of the system, they wrap it
-// (syscall.ECONNREFUSED, fs.ErrNotExist, …). explain may replace the error of a server that
-// refuses. lost returns the error of reads and writes after the SSH connection has ended.
+// (syscall.ECONNREFUSED, fs.ErrNotExist, …). If the server refuses, explain may replace the error.
+// lost returns the error of reads and writes after the SSH connection has ended.
 func (c *Conn) Dial(ctx context.Context, network, address string, explain func(error) error,
 	lost func() error) (net.Conn, error) {
 	kind, extra, remote, err := forwarding(network, address)
@@ -121,7 +121,7 @@ func localAddr(network string) net.Addr {
 	return &net.TCPAddr{IP: net.IPv4zero}
 }
 
-// refusals has the texts of OpenSSH's strerror, on any system with a POSIX libc.
+// refusals lists the texts of OpenSSH's strerror on systems with a POSIX libc.
 var refusals = []struct {
 	text  string
 	errno syscall.Errno
@@ -139,9 +139,9 @@ var refusals = []struct {
 	{"Address family not supported", syscall.EAFNOSUPPORT},
 }
 
-// Refusal returns the error of a server that refuses to connect as an error of the system, if the
-// server's text is that of one. Else it adds what the settings of the server may have to do with
-// it.
+// Refusal explains the error of a server that refuses to connect. If the server's text is that of
+// an error of the system, Refusal returns that error. Otherwise it adds the settings of the server
+// that may be the cause.
 func Refusal(err error) error {
 	var open *ssh.OpenChannelError
 	if !errors.As(err, &open) {
@@ -155,10 +155,12 @@ func Refusal(err error) error {
 	said := printable.Text(open.Message)
 	switch open.Reason {
 	case ssh.Prohibited:
-		const settings = "AllowTcpForwarding, AllowStreamLocalForwarding, PermitOpen?"
-		return fmt.Errorf("the server does not forward it: %s (%s)", said, settings)
+		const settings = "AllowTcpForwarding, AllowStreamLocalForwarding and PermitOpen"
+		return fmt.Errorf("the server does not forward the connection: %s: check %s in its "+
+			"sshd_config", said, settings)
 	case ssh.UnknownChannelType:
-		return fmt.Errorf("the server cannot: %s: %w", said, errors.ErrUnsupported)
+		return fmt.Errorf("the server does not know this kind of channel: %s: %w", said,
+			errors.ErrUnsupported)
 	}
 	return fmt.Errorf("%s: %s", open.Reason, said)
 }
@@ -178,6 +180,17 @@ func (f *forwarded) RemoteAddr() net.Addr       { return f.remote }
 func (f *forwarded) Close() error {
 	f.Stream.Close()
 	return nil
+}
+
+// resetRequest asks boxd to reset a connection: wire.ResetRequest. Other servers refuse it.
+const resetRequest = "reset@sandshell"
+
+// Reset implements hostapi.Resetter, on a connection that boxd has announced.
+func (f *forwarded) Reset() {
+	f.Stream.CloseAfter(func() {
+		// The end of the channel alone would be the end of the connection.
+		_, _ = f.Stream.Channel.SendRequest(resetRequest, true, nil)
+	})
 }
 
 func (f *forwarded) SetDeadline(t time.Time) error {
@@ -200,7 +213,7 @@ func (f *forwarded) SetWriteDeadline(t time.Time) error {
 type breakable struct {
 	*forwarded
 	on   *Conn
-	lost func() error // the error if it is the SSH connection
+	lost func() error // returns the error if the SSH connection has ended
 }
 
 func (b *breakable) Read(p []byte) (int, error) {

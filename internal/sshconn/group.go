@@ -13,7 +13,7 @@ type Group struct {
 // NewGroup makes a Group without goroutines.
 func NewGroup() *Group { return &Group{stopped: make(chan struct{})} }
 
-// Run runs f in a goroutine. After Stop it does nothing and returns false.
+// Run runs f in a goroutine and returns true. After Stop it does nothing and returns false.
 func (g *Group) Run(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,5 +42,5 @@ func (g *Group) Stop() bool {
 // Stopped returns a channel that is closed by Stop.
 func (g *Group) Stopped() <-chan struct{} { return g.stopped }
 
-// Wait waits for the goroutines. It is to be called after Stop.
+// Wait waits until all goroutines have ended. Call Stop first.
 func (g *Group) Wait() { g.wg.Wait() }

@@ -12,7 +12,7 @@ func TestGroup(t *testing.T) {
 	ran := make(chan bool, 2)
 	require.True(t, g.Run(func() {
 		<-proceed
-		ran <- g.Run(func() {}) // what runs cannot begin more, either
+		ran <- g.Run(func() {}) // false, even in a goroutine of the group
 		ran <- true
 	}))
 	require.True(t, g.Stop())

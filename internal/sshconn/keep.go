@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Keep has the server asked for a sign of life every interval. If nothing at all has come from the
-// server for misses intervals after a question, the connection is ended. Keep may be called once.
+// Keep asks the server for a sign of life at every interval. If nothing at all arrives from the
+// server during misses intervals after a question, the connection ends. Keep may be called once.
 func (c *Conn) Keep(interval time.Duration, misses int) {
 	c.keeps <- keeper{interval: interval, misses: misses}
 }
 
-// A keeper asks for signs of life.
+// A keeper asks the server for signs of life.
 type keeper struct {
 	interval   time.Duration
 	misses     int

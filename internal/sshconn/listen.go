@@ -20,8 +20,8 @@ type Forward struct {
 	on   *Conn
 	lost func() error
 	kind string // of the request: tcpip-forward or streamlocal-forward@openssh.com
-	// host and port are as in the request: the server announces connections with these words. For a
-	// socket, host is its path.
+	// host and port are those of the request. The server repeats them when it announces a
+	// connection. For a socket, host is its path.
 	host string
 	port uint32
 }
@@ -32,10 +32,10 @@ type forwards struct {
 	all   []*Forward
 	ended bool
 
-	// The server may announce a connection before this side has seen the answer that tells the
-	// port.
-	asking int // requests under way
-	early  []ssh.NewChannel
+	// The server chooses the port, and may announce a connection before this side has seen the
+	// answer that contains the port.
+	asking int              // requests under way
+	early  []ssh.NewChannel // for unknown ports, announced while a request was under way
 }
 
 const (
@@ -59,13 +59,13 @@ type (
 	forwardedUnix struct{ Path, Reserved string }
 )
 
-// Listen has the server listen on an address, as the user that has logged in. With "unix" the
+// Listen makes the server listen on an address as the user who has logged in. With "unix" the
 // address is the absolute path of a socket. With "tcp" it has a port, and a host that is an IP
 // address, a name, or "" for all addresses. If the port is 0, the server chooses one.
 //
 // If the server refuses, the error is a *RefusedError, which does not say why. lost returns the
-// error of Accept, and of accepted connections, after the SSH connection has ended. If ctx ends and
-// the server listens nevertheless, Listen has it stop, and then calls cancelled.
+// error of Accept, and of accepted connections, after the SSH connection has ended. If ctx ends
+// first and the server listens later, Listen makes the server stop, and then calls cancelled.
 func (c *Conn) Listen(ctx context.Context, network, address string, lost func() error,
 	cancelled func()) (*Forward, error) {
 	f := &Forward{on: c, lost: lost, kind: forwardUnix, host: address}
@@ -110,7 +110,7 @@ func (f *Forward) payload() []byte {
 	return ssh.Marshal(&addressPort{f.host, f.port})
 }
 
-// setChosenPort stores the port that the server has chosen.
+// setChosenPort stores the port that the server has chosen, if it was to choose one.
 func (f *Forward) setChosenPort(reply []byte) {
 	var answer struct{ Port uint32 }
 	if f.kind == forwardTCP && f.port == 0 && ssh.Unmarshal(reply, &answer) == nil {
@@ -136,8 +136,8 @@ func Address(network, address string) net.Addr {
 	return hostPort{network, address}
 }
 
-// addAsking adds n to the number of requests to listen that are under way. If there are none left,
-// it returns the channels that have come too early.
+// addAsking adds n to the number of requests under way. If none is left, it returns the channels
+// that have come too early.
 func (f *forwards) addAsking(n int) []ssh.NewChannel {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,6 +149,7 @@ func (f *forwards) addAsking(n int) []ssh.NewChannel {
 	return early
 }
 
+// add adds a listener. It returns false if the connection has ended.
 func (f *forwards) add(l *Forward) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,8 +181,8 @@ func (c *Conn) announceForwarded(ch ssh.NewChannel) {
 	}
 }
 
-// find finds the listener of a channel. If there is none, but a request to listen is under way, it
-// keeps the channel and returns nil.
+// find finds the listener of a channel. If there is none, but a request is under way, it keeps the
+// channel in early and returns nil.
 func (f *forwards) find(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 	var where func(*Forward) bool
 	var remote net.Addr
@@ -214,14 +215,14 @@ func (f *forwards) find(ch ssh.NewChannel) (*Forward, net.Addr, error) {
 		f.early = append(f.early, ch)
 		return nil, nil, nil
 	}
-	return nil, nil, fmt.Errorf("nobody listens there")
+	return nil, nil, fmt.Errorf("this client does not listen on that address")
 }
 
-// cancelLimit bounds the wait for a server that is to stop listening.
+// cancelLimit bounds the wait until the server stops listening.
 const cancelLimit = 5 * time.Second
 
-// Close has the server stop listening, and waits until it does: then the address is free. Accepted
-// connections are not closed. Closing again does nothing.
+// Close makes the server stop listening, and waits until the address is free. Accepted connections
+// stay open. Closing again does nothing.
 func (f *Forward) Close() error {
 	if !f.End(net.ErrClosed) {
 		return nil
@@ -241,7 +242,7 @@ func (f *Forward) cancel() error {
 	defer done()
 	_, err := f.on.Request(ctx, "cancel-"+f.kind, f.payload())
 	if f.on.Ended() {
-		return nil // the listener has ended with it
+		return nil // the listener has ended with the connection
 	}
 	return err
 }

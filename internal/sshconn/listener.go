@@ -7,9 +7,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Listener is a net.Listener of connections that a server announces. Each is a channel that the
-// server has opened and that this side has not accepted yet. Until it is accepted, the server sends
-// nothing on it, so a waiting connection costs little.
+// A Listener is a net.Listener of the connections that a server announces. A waiting connection is
+// a channel that the server has opened and that this side has not accepted yet. It costs little,
+// because the server sends nothing on it before it is accepted.
 type Listener struct {
 	// Address is where the server listens. It must be set before Accept is called.
 	Address net.Addr
@@ -30,7 +30,7 @@ type announced struct {
 	remote net.Addr
 }
 
-// Backlog is how many connections wait for Accept. Further ones are rejected.
+// Backlog is how many connections can wait for Accept. Further ones are rejected.
 const Backlog = 128
 
 // NewListener makes a Listener without connections. lost returns the error of a connection's reads
@@ -41,8 +41,8 @@ func NewListener(addr net.Addr, lost func() error) *Listener {
 	return l
 }
 
-// Announce adds a connection. It rejects it if the Listener has ended, or if too many wait. remote
-// is the address of the program that has connected.
+// Announce adds a connection. If the Listener has ended, or if Backlog connections wait, Announce
+// rejects it. remote is the address of the program that has connected.
 func (l *Listener) Announce(on *Conn, ch ssh.NewChannel, remote net.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (a announced) reject() {
 	a.on.Reject(a.ch, ssh.ConnectionFailed, "nobody accepts it")
 }
 
-// Accept waits for a connection and returns it. After End it returns End's error.
+// Accept waits for a connection and returns it. After End it returns the error that End was given.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		a, err := l.next()
@@ -81,7 +81,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 		})
 		if o.err == nil {
 			return a.on.newForwarded(o.ch, o.requests, l.Address, a.remote, l.lost), nil
-		} // else its SSH connection has ended, or the Listener has
+		}
+		// Its SSH connection has ended, or the Listener has.
 	}
 }
 
@@ -99,8 +100,8 @@ func (l *Listener) next() (announced, error) {
 	return a, nil
 }
 
-// End ends the Listener, unless it has ended: Accept returns err, and waiting connections are
-// rejected. Accepted connections are not closed. End reports whether this was the first call.
+// End ends the Listener: Accept returns err, and waiting connections are rejected. Accepted
+// connections stay open. End reports whether this was the first call; later calls do nothing.
 func (l *Listener) End(err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

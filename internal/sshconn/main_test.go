@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds the wait for what is to happen at once.
+// patience bounds the wait for something that should happen at once.
 const patience = 10 * time.Second
 
-// soon waits for a channel to be closed or to have something.
+// soon receives from a channel.
 func soon[T any](t testing.TB, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -37,15 +37,15 @@ func async[T any](f func() T) <-chan T {
 	return c
 }
 
-// A server is x/crypto's, at the other end of a Conn.
+// A server is an SSH server of x/crypto at the other end of a Conn.
 type server struct {
-	raw      *stoppable // the client's end of the wire
+	raw      *stoppable // the client's end of the TCP connection
 	far      *net.TCPConn
 	requests chan *ssh.Request
 	channels chan ssh.NewChannel
 }
 
-// stoppable is a wire that can fall silent: what the peer says is dropped.
+// A stoppable connection drops what arrives once silent is closed.
 type stoppable struct {
 	net.Conn
 	silent chan struct{}
@@ -65,10 +65,10 @@ func (s *stoppable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pair returns both ends of a wire.
+// pair returns both ends of a TCP connection.
 func pair(t testing.TB) (near, far net.Conn) {
 	t.Helper()
-	// net.Pipe has no buffer: two ends that write to each other would both wait
+	// net.Pipe has no buffer: two ends that write at the same time would both block.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

@@ -12,7 +12,8 @@ import (
 // a write has failed, and ignores the first write that fails. If a channel is opened in between,
 // x/crypto waits for it for ever. So a write has to fail before x/crypto learns of the end.
 
-// failWrites has the connection's writes fail, before x/crypto learns that a read has failed.
+// failWrites makes the connection's writes fail, and has x/crypto see one fail, before x/crypto
+// learns that a read has failed.
 func (m *meter) failWrites() {
 	m.broken.Store(true)
 	c := m.conn.Load()
@@ -27,11 +28,11 @@ func (m *meter) failWrites() {
 	select {
 	case <-failed:
 	case <-time.After(openGrace):
-		// Keys are being exchanged, and x/crypto waits for a message that will not come.
+		// During a key exchange, x/crypto waits for a message that will not come.
 	}
 }
 
-// setConn is called when the connection is made.
+// setConn stores x/crypto's connection. A read may have failed already.
 func (m *meter) setConn(c ssh.Conn) {
 	m.conn.Store(&c)
 	if m.broken.Load() {
@@ -69,6 +70,14 @@ func (c channel) SendRequest(name string, wantReply bool, payload []byte) (bool,
 	return c.Channel.SendRequest(name, wantReply, payload)
 }
 
+// A client is an ssh.Conn that refuses to send messages which would end the connection. Its
+// OpenChannel also returns where x/crypto's waits for ever in spite of failWrites: if the
+// connection ends because x/crypto rejects a packet, or if it ends during a key exchange.
+type client struct {
+	ssh.Conn
+	gone <-chan struct{} // closed when the connection has ended
+}
+
 func (c client) SendRequest(name string, wantReply bool, payload []byte) (bool, []byte, error) {
 	if err := checkLength(payload); err != nil {
 		return false, nil, err
@@ -76,16 +85,8 @@ func (c client) SendRequest(name string, wantReply bool, payload []byte) (bool, 
 	return c.Conn.SendRequest(name, wantReply, payload)
 }
 
-// A client is an ssh.Conn that refuses to send messages which would end the connection. Its
-// OpenChannel returns also where x/crypto still waits for ever: if the connection ends because of
-// what was read, or while keys are exchanged.
-type client struct {
-	ssh.Conn
-	gone <-chan struct{}
-}
-
-// openGrace is how long after the connection's end an OpenChannel may take to return. All but those
-// that wait for ever return at once.
+// openGrace is how long OpenChannel waits for x/crypto's after the connection's end. If x/crypto's
+// does not wait for ever, it returns at once.
 const openGrace = time.Second
 
 func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
@@ -93,7 +94,7 @@ func (c client) OpenChannel(kind string, extra []byte) (ssh.Channel, <-chan *ssh
 		return nil, nil, err
 	}
 	got := make(chan opened, 1)
-	go func() { // it may wait for ever, and nobody waits for it
+	go func() { // not in a Group: it may wait for ever
 		ch, requests, err := c.Conn.OpenChannel(kind, extra)
 		got <- opened{ch, requests, err}
 	}()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Channels that are opened while the connection ends are refused, each: x/crypto alone left one
-// waiting at the end of one in thirty connections.
+// TestOpenAtTheEnd checks that OpenChannel returns while the connection ends. x/crypto's own
+// OpenChannel waits for ever at the end of one in thirty connections.
 func TestOpenAtTheEnd(t *testing.T) {
 	for range 200 {
 		c, s := connect(t)
@@ -46,7 +46,7 @@ func TestOpenAtTheEnd(t *testing.T) {
 	}
 }
 
-// A forgetful connection has forgotten a channel that is being opened.
+// A forgetful connection never answers OpenChannel.
 type forgetful struct {
 	ssh.Conn
 	never chan struct{}
@@ -57,7 +57,8 @@ func (f forgetful) OpenChannel(string, []byte) (ssh.Channel, <-chan *ssh.Request
 	return nil, nil, ErrGone
 }
 
-// OpenChannel returns once the connection has ended, whatever becomes of the channel.
+// TestOpenForgottenChannel checks that OpenChannel returns once the connection has ended, even if
+// x/crypto's does not.
 func TestOpenForgottenChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := forgetful{never: make(chan struct{})}

@@ -14,24 +14,24 @@ const pumpSize = 32 << 10
 
 // A Pump reads an SSH channel on behalf of a reader that may go away.
 //
-// A read of an ssh.Channel ends only when the server says so: not when the channel is closed on
-// this side, and not while the network is silent. A Close that has to free a reader would hang with
-// it. So a goroutine does the reading, at most two buffers ahead. The first Read starts it, and the
-// Group waits for it. The buffers are small until one is filled: most channels are silent most of
-// the time.
+// A read of an ssh.Channel ends only when the server sends something. It does not end when this
+// side closes the channel, nor while the network is silent. So a goroutine reads the channel, at
+// most two buffers ahead, and Close need not wait for the read. The first Read starts the
+// goroutine, and the Group waits for it. The buffers are small until a read fills one, because most
+// channels are silent most of the time.
 type Pump struct {
 	src    io.Reader
-	on     *Group          // waits for the goroutine; when it is stopped, the stream ends
+	on     *Group          // waits for the goroutine; when on is stopped, the stream ends
 	closed <-chan struct{} // closed when this side closes the stream
 
 	once    sync.Once
-	full    chan piece    // what has been read; closed after the last, with err set
+	full    chan piece    // what has been read; closed after the last piece, with err set
 	free    chan []byte   // small buffers to read into
 	reading chan struct{} // held by the one Read under way
 	err     error
 
-	current piece  // what rest is a part of; the zero piece if rest was set by SkipPast
-	rest    []byte // read from the channel, and not by Read yet
+	current piece  // the piece that contains rest; the zero piece if SkipPast has set rest
+	rest    []byte // the data that Read has not returned yet
 
 	deadline deadline
 }
@@ -39,12 +39,12 @@ type Pump struct {
 // A piece is the result of one read of the channel.
 type piece struct {
 	data  []byte
-	small []byte          // the buffer to give back
-	large *[pumpSize]byte // the buffer of data, if small was too small
+	small []byte          // a small buffer, which goes back to free
+	large *[pumpSize]byte // if not nil, the buffer of data, in place of small
 }
 
-// smallSize is the size of the small buffers. A channel that has been read keeps two of them, also
-// in many idle boxes.
+// smallSize is the size of the small buffers. A channel that has been read keeps two of them while
+// it is idle.
 const smallSize = 1 << 10
 
 var pumpBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
@@ -97,9 +97,8 @@ func (r *Pump) run() {
 	}
 }
 
-// Read reads what there is, and waits if there is nothing. It returns io.EOF at the stream's end,
-// net.ErrClosed after this side has closed the stream, and os.ErrDeadlineExceeded after the
-// deadline.
+// Read implements io.Reader. It returns io.EOF at the stream's end, net.ErrClosed after this side
+// has closed the stream, and os.ErrDeadlineExceeded after the deadline.
 func (r *Pump) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -119,16 +118,16 @@ func (r *Pump) Read(p []byte) (int, error) {
 	case r.reading <- struct{}{}:
 	}
 	defer func() { <-r.reading }()
-	if err := r.fill(); err != nil {
+	if err := r.fillLocked(); err != nil {
 		return 0, err
 	}
 	n := copy(p, r.rest)
-	r.consume(n)
+	r.consumeLocked(n)
 	return n, nil
 }
 
-// fill waits until there is something in rest. The caller holds r.reading.
-func (r *Pump) fill() error {
+// fillLocked waits until there is something in rest.
+func (r *Pump) fillLocked() error {
 	if len(r.rest) > 0 {
 		return nil
 	}
@@ -156,8 +155,8 @@ func (r *Pump) fill() error {
 	}
 }
 
-// consume drops the first n bytes of rest, and returns the buffer when it is empty.
-func (r *Pump) consume(n int) {
+// consumeLocked drops the first n bytes of rest. When rest is empty, it gives the buffers back.
+func (r *Pump) consumeLocked(n int) {
 	if r.rest = r.rest[n:]; len(r.rest) == 0 && r.current.small != nil {
 		if r.current.large != nil {
 			pumpBuffers.Put(r.current.large)
@@ -167,20 +166,20 @@ func (r *Pump) consume(n int) {
 	}
 }
 
-// SkipPast drops everything up to and including mark, and returns the rest of mark's line. What
-// follows the line is left for Read. If the stream ends first, SkipPast returns the error and the
-// last bytes that it has dropped, some 4 KiB at most.
+// SkipPast drops everything up to and including mark, and returns the rest of mark's line. Read
+// returns what follows the line. If the stream ends first, SkipPast returns the error and the last
+// bytes that it has dropped, about 4 KiB at most.
 func (r *Pump) SkipPast(mark []byte) (line, dropped []byte, err error) {
 	r.reading <- struct{}{}
 	defer func() { <-r.reading }()
 	const keep = 4 << 10
 	var seen []byte
 	for {
-		if err := r.fill(); err != nil {
+		if err := r.fillLocked(); err != nil {
 			return nil, seen, err
 		}
 		seen = append(seen, r.rest...)
-		r.consume(len(r.rest))
+		r.consumeLocked(len(r.rest))
 		begin := bytes.Index(seen, mark)
 		if begin < 0 {
 			if len(seen) > keep+len(mark) {

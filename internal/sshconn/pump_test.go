@@ -15,7 +15,7 @@ func TestSkipPast(t *testing.T) {
 	for _, c := range []struct {
 		name               string
 		pieces             []string
-		line, rest, failed string // failed: what is returned as dropped, with io.EOF
+		line, rest, failed string // failed is what SkipPast returns as dropped, with io.EOF
 	}{
 		{"at once", []string{"=mark=12\nrest"}, "12", "rest", ""},
 		{"after noise", []string{"hello\n=mark=12\r\nrest\n"}, "12", "rest\n", ""},

@@ -7,16 +7,17 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not ask for an
-// answer. OpenSSH, Dropbear and boxd give one when they are asked, but a server may be paused.
+// resizeLimit bounds the wait for the answer to a window-change. RFC 4254 does not require an
+// answer. OpenSSH, Dropbear and boxd give one on request, but a server may be paused.
 const resizeLimit = time.Second
 
-// windowSize is as in RFC 4254, section 6.7. The sizes in pixels are 0: not known.
+// windowSize is the payload of a window-change: RFC 4254, section 6.7. Width and Height are in
+// pixels; 0 means unknown.
 type windowSize struct{ Cols, Rows, Width, Height uint32 }
 
 // Resize sets the size of the terminal on the channel. It returns when the server has applied the
-// size, so that nothing which is sent on another channel afterwards overtakes it. If the server
-// does not answer within a second, Resize returns nil. After Close, the error is net.ErrClosed.
+// size, so that nothing that is sent on another channel afterwards overtakes it. If the server does
+// not answer within a second, Resize returns nil. After Close, the error is net.ErrClosed.
 func (s *Stream) Resize(rows, cols int) error {
 	answer := make(chan error, 1)
 	if !s.on.Run(func() {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// resizable is open, but the test answers the requests on the channel.
-func resizable(t *testing.T, c *Conn, s *server) (*Stream, <-chan *ssh.Request) {
+// openWithRequests makes a stream like open. The test answers the requests on the channel.
+func openWithRequests(t *testing.T, c *Conn, s *server) (*Stream, <-chan *ssh.Request) {
 	t.Helper()
 	accepted := async(func() <-chan *ssh.Request {
 		_, requests, err := (<-s.channels).Accept()
@@ -24,28 +24,28 @@ func resizable(t *testing.T, c *Conn, s *server) (*Stream, <-chan *ssh.Request) 
 	return NewStream(ch, c.Group), soon(t, "the channel", accepted)
 }
 
-// Resize waits for the server's answer, and says the size as RFC 4254 has it.
+// TestResize checks that Resize sends the message of RFC 4254 and waits for the server's answer.
 func TestResize(t *testing.T) {
 	c, s := connect(t)
-	stream, requests := resizable(t, c, s)
+	stream, requests := openWithRequests(t, c, s)
 	done := async(func() error { return stream.Resize(50, 132) })
 	r := soon(t, "the request", requests)
 	require.Equal(t, "window-change", r.Type)
 	require.Equal(t, ssh.Marshal(&struct{ Cols, Rows, W, H uint32 }{132, 50, 0, 0}), r.Payload)
 	select {
 	case <-done:
-		t.Fatal("it has not waited for the answer")
+		t.Fatal("Resize has not waited for the answer")
 	default:
 	}
 	r.Reply(true, nil)
 	require.NoError(t, soon(t, "Resize", done))
 }
 
-// While a server does not answer, Resize returns, and its goroutine ends with the connection:
-// goleak looks for it.
+// TestResizeWithoutAnswer checks that Resize returns if the server does not answer. Its goroutine
+// ends with the connection, as goleak checks.
 func TestResizeWithoutAnswer(t *testing.T) {
 	c, s := connect(t)
-	stream, requests := resizable(t, c, s)
+	stream, requests := openWithRequests(t, c, s)
 	require.NoError(t, stream.Resize(24, 80))
 	soon(t, "the request", requests)
 	done := async(func() error { return stream.Resize(50, 132) }) // waits for the first answer

@@ -1,6 +1,7 @@
 package sshconn
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"os"
@@ -11,32 +12,39 @@ import (
 )
 
 // A Stream is an SSH channel whose reads and writes return as soon as this side closes it, whatever
-// the server does. x/crypto's return only when the server has answered. It does not answer while a
-// program leaves its input unread, or when it is gone. Its methods may be called from several
-// goroutines.
+// the server does. Those of x/crypto return only when the server has answered. A server does not
+// answer while a program leaves its input unread, or when the server is gone. The methods of a
+// Stream may be called from several goroutines.
 type Stream struct {
 	Channel ssh.Channel
-	// Out reads the channel's data, and Err its extended data (the standard error).
+	// Out reads the channel's data. Err reads its extended data, the standard error.
 	Out, Err *Pump
 	// OnClose is called by the first Close. It may be nil.
 	OnClose func()
-	// Credit is how many more bytes are certain to fit into the server's window. It may be set
-	// before the first Write.
+	// Credit is how many bytes are certain to fit into the server's window. Writes use it up. It
+	// may be set before the first Write.
 	Credit int
+	// Piece is how many bytes of a Write one packet carries at most; 0 stands for pumpSize. It is
+	// set before the first Write.
+	Piece int
 
 	on       *Group // waits for the stream's goroutines
 	closed   chan struct{}
 	once     sync.Once
 	writing  chan struct{} // held by the one write under way
-	ended    bool          // end of input has been sent; guarded by writing, as is Credit
+	ended    bool          // the end of input has been sent; writing guards ended and Credit
 	deadline deadline      // of writes
 }
 
-// FirstCredit is half of the window that OpenSSH's server (CHAN_SES_WINDOW_DEFAULT,
-// CHAN_TCP_WINDOW_DEFAULT) and x/crypto's give a channel. What fits into it is written without a
-// goroutine that might be left behind. That makes a short line some 15 µs faster, and most sessions
-// type less in total. x/crypto does not tell how much of the window the server has given back.
+// FirstCredit is half of the window that the servers of OpenSSH (CHAN_SES_WINDOW_DEFAULT,
+// CHAN_TCP_WINDOW_DEFAULT) and x/crypto give a channel. A write that fits into it cannot block for
+// lack of window, so it needs no goroutine and is about 15 µs faster. Most sessions write less in
+// total. x/crypto does not tell how much of the window the server has given back.
 const FirstCredit = 1 << 20
+
+// InnerPiece is a Piece for a connection that runs in a channel of another one. The packet, with
+// its header, padding and MAC, then fits into one packet of the outer connection.
+const InnerPiece = pumpSize - 128
 
 // KnowsCredit reports whether a server of that version gives a window of at least FirstCredit.
 func KnowsCredit(version string) bool {
@@ -54,11 +62,10 @@ func NewStream(ch ssh.Channel, on *Group) *Stream {
 	return s
 }
 
-// Write writes all of p, in packets. After an error it is unknown how many of the bytes the server
-// gets.
+// Write implements io.Writer. After an error it is unknown how many of the bytes the server gets.
 func (s *Stream) Write(p []byte) (n int, err error) {
 	for {
-		chunk := p[n:min(n+pumpSize, len(p))]
+		chunk := p[n:min(n+cmp.Or(s.Piece, pumpSize), len(p))]
 		m, err := s.write(chunk)
 		n += m
 		if err != nil || n == len(p) {
@@ -67,7 +74,7 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	}
 }
 
-// writeBuffers are reused: otherwise each 100 MB written would be 100 MB for the garbage collector.
+// writeBuffers reuses buffers. Otherwise each write would make garbage of its size.
 var writeBuffers = sync.Pool{New: func() any { return new([pumpSize]byte) }}
 
 // write writes at most pumpSize bytes.
@@ -101,7 +108,7 @@ func (s *Stream) write(p []byte) (int, error) {
 		err error
 	}
 	done := make(chan result, 1)
-	// If this side closes the stream, the caller has p back before the write ends.
+	// If this side closes the stream, the caller may reuse p before the write ends. So p is copied.
 	buf := writeBuffers.Get().(*[pumpSize]byte)
 	length := copy(buf[:], p)
 	if !s.on.Run(func() {
@@ -134,7 +141,8 @@ func closedPipe(err error) error {
 	return err
 }
 
-// CloseWrite sends the end of input, after a write that is under way. It does not wait for that.
+// CloseWrite sends the end of input. If a write is under way, CloseWrite does not wait for it: the
+// end of input follows the write.
 func (s *Stream) CloseWrite() error {
 	end := func() {
 		if !s.ended {
@@ -164,20 +172,20 @@ func (s *Stream) CloseWrite() error {
 // Closed returns a channel that is closed by Close.
 func (s *Stream) Closed() <-chan struct{} { return s.closed }
 
-// Close closes the stream: reads and writes return. It does not wait. A goroutine tells the server,
-// because sending blocks as long as the network does.
+// Close closes the stream: reads and writes return. Close does not wait. A goroutine tells the
+// server, because sending may block.
 func (s *Stream) Close() { s.CloseAfter(func() {}) }
 
-// CloseAfter is Close, but it calls say before the server is told. say may send something, and runs
+// CloseAfter closes the stream like Close, but first calls f, which may send something. f runs
 // in the goroutine that closes the channel.
-func (s *Stream) CloseAfter(say func()) {
+func (s *Stream) CloseAfter(f func()) {
 	s.once.Do(func() {
 		close(s.closed)
 		if s.OnClose != nil {
 			s.OnClose()
 		}
 		s.on.Run(func() {
-			say()
+			f()
 			s.Channel.Close()
 		})
 	})

@@ -14,7 +14,7 @@ import (
 func TestStreamCarries(t *testing.T) {
 	c, server := connect(t)
 	s, far := open(t, c, server)
-	s.Credit = 100                                          // spent on the way
+	s.Credit = 100                                          // the writes use it up
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 9<<14) // more than a window, 2 MiB
 	go func() {
 		got, _ := io.ReadAll(far)
@@ -41,7 +41,8 @@ func TestStreamCarries(t *testing.T) {
 	s.Close()
 }
 
-// x/crypto's Read goes on until the server answers, which it need not do.
+// TestCloseFreesRead checks that Close ends a Read. x/crypto's Read goes on until the server
+// answers.
 func TestCloseFreesRead(t *testing.T) {
 	c, server := connect(t)
 	s, far := open(t, c, server)
@@ -51,7 +52,7 @@ func TestCloseFreesRead(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, soon(t, "a byte", read))
 	read = async(func() error { _, err := s.Out.Read(make([]byte, 1)); return err })
-	underWay(t, s.Out)
+	waitForRead(t, s.Out)
 	s.Close()
 	require.ErrorIs(t, soon(t, "the read", read), net.ErrClosed)
 	_, err = s.Out.Read(make([]byte, 1))
@@ -59,20 +60,21 @@ func TestCloseFreesRead(t *testing.T) {
 	s.Close() // again
 }
 
-// underWay waits until a Read holds the pump, as it does until it returns.
-func underWay(t testing.TB, p *Pump) {
+// waitForRead waits until a Read of p is under way.
+func waitForRead(t testing.TB, p *Pump) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(p.reading) == 0; time.Sleep(time.Millisecond) {
 		require.False(t, time.Now().After(end), "no read is under way")
 	}
 }
 
-// A server that reads nothing lets its window fill: the write waits for room.
+// TestCloseFreesWrite checks that Close ends a Write that waits because the server's window is
+// full.
 func TestCloseFreesWrite(t *testing.T) {
 	c, server := connect(t)
 	s, far := open(t, c, server)
 	defer far.Close()
-	// the window that x/crypto's server gives: channelWindowSize
+	// 2 MiB is the window of x/crypto's server (channelWindowSize).
 	_, err := s.Write(make([]byte, 2<<20))
 	require.NoError(t, err)
 	wrote := async(func() error { _, err := s.Write([]byte("x")); return err })
@@ -93,7 +95,7 @@ func TestStreamDeadlines(t *testing.T) {
 	f := &forwarded{Stream: s}
 	past := time.Now().Add(-time.Second)
 	require.NoError(t, f.SetDeadline(past))
-	for range 20 { // not half of the time, either
+	for range 20 { // select chooses at random among ready cases
 		_, err := f.Read(make([]byte, 1))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		_, err = f.Write([]byte("x"))
@@ -102,8 +104,8 @@ func TestStreamDeadlines(t *testing.T) {
 
 	require.NoError(t, f.SetDeadline(time.Time{}))
 	read := async(func() error { _, err := f.Read(make([]byte, 1)); return err })
-	underWay(t, s.Out)
-	require.NoError(t, f.SetReadDeadline(past)) // under a Read
+	waitForRead(t, s.Out)
+	require.NoError(t, f.SetReadDeadline(past)) // while a Read is under way
 	require.ErrorIs(t, soon(t, "the read", read), os.ErrDeadlineExceeded)
 
 	require.NoError(t, f.SetReadDeadline(time.Time{}))
@@ -116,13 +118,14 @@ func TestStreamDeadlines(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// The end of the connection is that of its streams.
+// TestConnCloseFreesStreams checks that closing a connection ends the reads and writes of its
+// streams.
 func TestConnCloseFreesStreams(t *testing.T) {
 	c, server := connect(t)
 	s, far := open(t, c, server)
 	defer far.Close()
 	read := async(func() error { _, err := s.Out.Read(make([]byte, 1)); return err })
-	underWay(t, s.Out)
+	waitForRead(t, s.Out)
 	c.Close()
 	require.ErrorIs(t, soon(t, "the read", read), net.ErrClosed)
 	_, err := s.Write([]byte("x"))

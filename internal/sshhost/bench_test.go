@@ -9,8 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// benchmarkHost measures a host beside x/crypto's own sessions on the same connection, which are
-// its floor.
+// benchmarkHost measures a Host. Its floor is x/crypto's own sessions on the same connection.
 func benchmarkHost(b *testing.B, h *Host) {
 	client := &ssh.Client{Conn: h.first().Client}
 	b.Run("Start", func(b *testing.B) {

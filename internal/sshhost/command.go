@@ -13,26 +13,27 @@ import (
 // A command is what the server is asked to execute to start a program.
 //
 // SSH knows no arguments, directories or process ids: it passes one string to the user's login
-// shell, whichever that is. The string makes the login shell execute a POSIX shell in its place.
-// The POSIX shell goes to the directory, finds the program, prints its own process id after a mark
-// that nobody can guess, and executes the program in its place. All of this is one process. What a
-// startup file of the login shell prints comes before the mark and is dropped.
+// shell, which may be any shell. The string makes the login shell execute a POSIX shell in its
+// place. The POSIX shell goes to the directory, finds the program, prints its own process id after
+// a random mark, and executes the program in its place. All of this is one process. The output of
+// the login shell's startup files comes before the mark and is dropped.
 type command struct {
 	line string // for the login shell
-	// input is the first line of the standard input, which the shell reads; "" if there is none.
+	// input is the line of the standard input that the POSIX shell reads first. It may be "".
 	input string
+	fifo  string // the FIFO of commands, if the script knows its name
 }
 
-// maxLine is the greatest length of the string for the login shell, which gets it as one argument.
-// Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN). A longer string goes over the
-// standard input.
+// maxLine is the greatest length of the string for the login shell. The login shell gets it as one
+// argument, and Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN). A longer script goes
+// over the standard input.
 const maxLine = 100 << 10
 
-// nameMax is the greatest length of a path: Linux's PATH_MAX, which includes the NUL at its end.
-// Other systems with an sshd take no longer paths.
+// nameMax is Linux's PATH_MAX, which includes the NUL at a path's end. Other systems with an sshd
+// do not take longer paths.
 const nameMax = 4096
 
-// The script answers with one of these in place of a process id.
+// If the script fails, it prints one of these in place of the process id.
 const (
 	noDirectory        = "dir-none"
 	noPermission       = "dir-perm"
@@ -41,43 +42,58 @@ const (
 	notExecutable      = "prog-perm"
 	programIsDirectory = "prog-dir"
 	noTerminal         = "no-tty"
-	noFIFODirectory    = "no-place" // followed by the reason
-	noFIFO             = "no-fifo"
+	lostFIFO           = "no-fifo"
 	otherUser          = "user"
 )
 
-// makeCommand makes the command for p. mark, of letters and digits, marks the script's output.
-func makeCommand(p shellbox.Program, env []string, mark string) (command, error) {
+// wantFIFO is what the script prints if it waits for the name of a FIFO.
+const wantFIFO = "fifo"
+
+// A feeder prints one of these.
+const (
+	hasFIFO = "fifo"    // followed by its name
+	noFIFO  = "no-fifo" // followed by the reason
+)
+
+// checkProgram returns why no command can be made for p.
+func checkProgram(p shellbox.Program, env []string) error {
 	if len(p.Args) == 0 || p.Args[0] == "" {
-		return command{}, fmt.Errorf("start a program: no name given: %w", syscall.EINVAL)
+		return fmt.Errorf("start a program: its name is empty: %w", syscall.EINVAL)
 	}
 	for _, list := range [][]string{p.Args, env, {p.Dir, p.User}} {
 		for _, s := range list {
 			if strings.IndexByte(s, 0) >= 0 {
-				return command{}, fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s,
+				return fmt.Errorf("start %q: a NUL byte in %.60q: %w", p.Args[0], s,
 					syscall.EINVAL)
 			}
 		}
 	}
 	for _, name := range []struct{ op, path string }{{"chdir", p.Dir}, {"exec", p.Args[0]}} {
 		if len(name.path) >= nameMax { // the script would check each of its parents
-			return command{}, &fs.PathError{Op: name.op, Path: name.path, Err: syscall.ENAMETOOLONG}
+			return &fs.PathError{Op: name.op, Path: name.path, Err: syscall.ENAMETOOLONG}
 		}
 	}
-	script := makeScript(p, env, mark)
+	return nil
+}
+
+// makeCommand makes the command for p, which checkProgram has checked. mark marks the script's
+// output. It consists of letters and digits. fifo is the name of the FIFO of commands, if it is
+// known.
+func makeCommand(p shellbox.Program, env []string, mark, fifo string) (command, error) {
+	script := makeScript(p, env, mark, fifo)
 	if strings.Contains(script, newline) {
 		script = setNewline + script
 	}
 	if line := "exec /bin/sh -c " + quoteForAnyShell(script); len(line) <= maxLine {
-		return command{line: line}, nil
+		return command{line: line, fifo: fifo}, nil
 	}
 	if p.Terminal != nil {
-		// A terminal cuts lines at 4,096 bytes, and shows them.
+		// The standard input does not do: a terminal cuts lines at 4,096 bytes, and echoes them.
 		return command{}, fmt.Errorf("start %q on a terminal: arguments and environment of more "+
 			"than %d bytes: %w",
 			p.Args[0], maxLine, syscall.E2BIG)
 	}
-	// From a stream that cannot seek, the shell's read takes single bytes. So it takes nothing of
+	// The shell's read takes single bytes from a stream that cannot seek. So it takes nothing of
 	// the program's input.
 	return command{
 		line:  "exec /bin/sh -c " + quoteForAnyShell(`IFS= read -r __s && eval "$__s"`),
@@ -85,10 +101,10 @@ func makeCommand(p shellbox.Program, env []string, mark string) (command, error)
 	}, nil
 }
 
-// For csh a quoted string ends with the line, and for a shell that reads a line, so does the
-// command. So in the script a newline in a quoted string is a variable. The variable gets its value
-// from IFS, whose third character is a newline (zsh's IFS has a fourth character, which is
-// removed).
+// The script is one line, because in csh a quoted string cannot contain a newline, and because read
+// takes one line. So a newline in a quoted string becomes a variable. The variable gets its value
+// from IFS, whose third character is a newline. (zsh's IFS has a fourth character, which is
+// removed.)
 const (
 	newline    = `'"$__n"'`
 	setNewline = `__n=${IFS#??}; __n=${__n%"${__n#?}"}; `
@@ -96,11 +112,11 @@ const (
 
 // makeScript makes the script, which is one line. It uses only builtins and leaves no variable
 // behind.
-func makeScript(p shellbox.Program, env []string, mark string) string {
+func makeScript(p shellbox.Program, env []string, mark, fifo string) string {
 	quote := func(s string) string { return strings.ReplaceAll(shellquote.Quote(s), "\n", newline) }
 	var b strings.Builder
-	// If nobody reads the output, printf fails or SIGPIPE kills the shell, and the program is not
-	// started.
+	// If the output is closed, printf fails or SIGPIPE kills the shell, and the program does not
+	// start.
 	fmt.Fprintf(&b,
 		`__say() { printf "\036%s %%s\n" "$1" || exit 1; }; __no() { __say "$1"; exit 126; }; `,
 		mark)
@@ -111,7 +127,7 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 		b.WriteString(`[ -t 0 ] || __no ` + noTerminal + `; `)
 	}
 	if p.Terminal != nil && p.Terminal.Commands {
-		b.WriteString(strings.ReplaceAll(makeFIFO, "MARK", mark))
+		b.WriteString(openFIFO(fifo, quote))
 	}
 	var odd []string // variables that a shell cannot set; env(1) can
 	for _, kv := range env {
@@ -134,7 +150,7 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	for _, arg := range p.Args {
 		b.WriteString(" " + quote(arg))
 	}
-	// The lookup that execvp does. command -v would find builtins too, and fork.
+	// This looks the program up as execvp does. command -v would also find builtins, and fork.
 	b.WriteString(`; __at=; case $1 in ` +
 		`*/*) [ -d "$1" ] && __no ` + programIsDirectory + `; [ -e "$1" ] || __no ` + noProgram +
 		`; [ -x "$1" ] || __no ` + notExecutable + `;; ` +
@@ -151,12 +167,13 @@ func makeScript(p shellbox.Program, env []string, mark string) string {
 	return b.String()
 }
 
-// changeDirectory goes to the directory. If it cannot, the reason comes from the first parent that
-// exists, because each shell's cd words its error differently.
+// changeDirectory returns the part of the script that goes to the directory. If cd fails, the
+// script finds the reason at the nearest parent that exists, because each shell's cd words its
+// error differently.
 func changeDirectory(dir string, quote func(string) string) string {
 	word := quote(dir)
 	if dir[0] != '/' {
-		word = `"${PWD%/}"/` + word // PWD is the login's home
+		word = `"${PWD%/}"/` + word // PWD is the user's home directory
 	}
 	return "set -- " + word + `; unset CDPATH; cd -- "$1" >/dev/null 2>&1 || { ` +
 		`[ -d "$1" ] && __no ` + noPermission + `; [ -e "$1" ] && __no ` + notADirectory + `; ` +
@@ -166,7 +183,8 @@ func changeDirectory(dir string, quote func(string) string) string {
 		`; }; unset OLDPWD; `
 }
 
-// execute executes the program in the shell's place, with the variables that env(1) has to set.
+// execute returns the part of the script that executes the program in the shell's place. env has
+// the variables that env(1) has to set.
 func execute(p *shellbox.Program, env []string, quote func(string) string) string {
 	var b strings.Builder
 	switch {
@@ -190,15 +208,15 @@ func execute(p *shellbox.Program, env []string, quote func(string) string) strin
 	return b.String()
 }
 
-// quoteForAnyShell quotes s, which has no newline, for sh, bash, zsh, ksh, fish, csh and tcsh.
-// Inside single quotes, a backslash before a backslash or a quote is special in fish, and an
-// exclamation mark is special in csh. All three stand outside the quotes.
+// anyShell replaces what single quotes cannot contain in every shell. In fish, a backslash before a
+// backslash or a quote is special. In csh, an exclamation mark is. All three go outside the quotes.
 var anyShell = strings.NewReplacer(`'`, `'\''`, `\`, `'\\'`, `!`, `'\!'`)
 
+// quoteForAnyShell quotes s for sh, bash, zsh, ksh, fish, csh and tcsh. s has no newline.
 func quoteForAnyShell(s string) string { return "'" + anyShell.Replace(s) + "'" }
 
-// isLogin returns a part of the script that goes on only if user is the login's own. user is a name
-// or a number, with a group's number after a colon if there is one.
+// isLogin returns the part of the script that checks that the script runs as user. user is a name
+// or a number. A colon and a group's number may follow.
 func isLogin(user string, quote func(string) string) string {
 	name, gid, grouped := strings.Cut(user, ":")
 	check := `[ "$(id -un 2>/dev/null)" = ` + quote(name) + ` ]`
@@ -221,9 +239,9 @@ func lastOf(name string, env []string) (value string) {
 	return value
 }
 
-// settable reports whether every shell can export a variable of that name. It cannot if the name is
-// not an identifier, or if some shell reserves it (bash refuses UID, which images do set, and
-// aborts the script). Names that the script uses are not settable either.
+// settable reports whether the script can export a variable of that name in every shell. It cannot
+// if the name is not an identifier, if a shell reserves it, or if the script itself uses it. For
+// example, images set UID, but bash refuses it and aborts the script.
 func settable(name string) bool {
 	switch name {
 	case "", "_", "UID", "EUID", "GID", "PPID", "GROUPS", "IFS", "OPTIND", "OPTARG", "LINENO",

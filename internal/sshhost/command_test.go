@@ -8,7 +8,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// The line that a server is asked to execute means the same to every login shell.
+// TestAnyLoginShell checks that a command means the same to every login shell.
 func TestAnyLoginShell(t *testing.T) {
 	args := []string{"", "a b", "it's", `back\slash`, `\\'\`, `\'`, "!boom!", "$HOME", "`x`", "*",
 		"~", "ümlaut €", "\"", "#no", "{a,b}", "%s", "(", "^x", "end\\", "new\nline", "\n"}
@@ -19,7 +19,7 @@ func TestAnyLoginShell(t *testing.T) {
 				t.Skipf("no %s here: install the package of that name", login[0])
 			}
 			args := args
-			if login[0] != "fish" { // which reads UTF-8
+			if login[0] != "fish" { // fish accepts only UTF-8
 				args = append(args[:len(args):len(args)], "\xff\xfe broken")
 			}
 			for _, long := range []bool{false, true} {
@@ -29,7 +29,7 @@ func TestAnyLoginShell(t *testing.T) {
 				if long {
 					env = append(env, "LONG="+strings.Repeat("x", maxLine))
 				}
-				cmd, err := makeCommand(p, env, "mark")
+				cmd, err := makeCommand(p, env, "mark", "")
 				noError(t, err)
 				if (cmd.input != "") != long {
 					t.Fatalf("over the standard input: %v", !long)

@@ -25,7 +25,8 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return h.first().Dial(ctx, network, address, explain, h.lostError)
 }
 
-// socketRefusal finds out why connecting to a socket failed: OpenSSH says only "open failed".
+// socketRefusal finds out why the server cannot connect to a socket. OpenSSH says only "open
+// failed".
 func (h *Host) socketRefusal(ctx context.Context, path string, err error) error {
 	var open *ssh.OpenChannelError
 	if !errors.As(err, &open) || open.Message != "open failed" {

@@ -56,7 +56,7 @@ func TestDial(t *testing.T) {
 			(&pattern{}).Read(sent)
 			go func() {
 				conn.Write(sent)
-				conn.(interface{ CloseWrite() error }).CloseWrite() // half: the answer goes on
+				conn.(interface{ CloseWrite() error }).CloseWrite() // the answer still comes
 			}()
 			got, err := io.ReadAll(conn)
 			noError(t, err)
@@ -106,6 +106,7 @@ func TestDialRefused(t *testing.T) {
 	}
 }
 
+// TestDialForbidden checks the error of a server whose settings forbid forwarding.
 func TestDialForbidden(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no"),
 		Config{})
@@ -157,7 +158,7 @@ func TestDialDeadlines(t *testing.T) {
 	if _, err := io.ReadFull(conn, b); err != nil {
 		t.Errorf("after the deadlines: %v", err)
 	}
-	// A deadline that moves frees a read under way.
+	// A deadline that is set while a read is under way ends the read.
 	conn2, err := h.Dial(t.Context(), "tcp", hosttest.Listen(t, "tcp", "127.0.0.1:0",
 		echo).Addr().String())
 	noError(t, err)

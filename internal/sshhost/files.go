@@ -16,13 +16,13 @@ import (
 
 var _ shellbox.FileHost = (*Host)(nil)
 
-// versionLimit bounds the time until the subsystem sends its version. A subsystem that takes longer
-// is no file server: a startup file prints or reads before it, or its program is missing.
+// versionLimit bounds the time until the subsystem sends its version. If it takes longer, it does
+// not work: a startup file prints or reads before it, or its program is missing.
 const versionLimit = 3 * time.Second
 
-// OpenFiles implements shellbox.FileHost by the server's subsystem sftp. If there is none that
-// works, the error is errors.ErrUnsupported. A file server that hangs cannot be killed from here.
-// It keeps its session until it goes on and reads the end of its input.
+// OpenFiles implements shellbox.FileHost with the server's subsystem sftp. If the server has none,
+// or it does not work, the error is errors.ErrUnsupported. This side cannot kill a file server that
+// hangs. Such a file server keeps its session until it reads the end of its input.
 func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
 	if user != "" {
 		return nil, errors.ErrUnsupported
@@ -56,7 +56,7 @@ func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient,
 		return nil, h.explain(ctx, a.err)
 	}
 	limited, cancel := ctxerr.WithLimit(ctx, versionLimit,
-		fmt.Errorf("it has not answered within %v", versionLimit))
+		fmt.Errorf("it sent no version within %v", versionLimit))
 	defer cancel()
 	client, err := sftpfiles.New(limited, sftpfiles.Server{
 		In: a.proc.Stdin(), Out: a.proc.Out, Home: lastOf("HOME", h.env),
@@ -83,8 +83,8 @@ func (h *Host) startFiles(ctx context.Context) (*process, error) {
 	proc := newProcess(s, shellbox.Program{})
 	ok, err := s.SendRequest("subsystem", true, ssh.Marshal(&struct{ Name string }{"sftp"}))
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: the server has no subsystem sftp: have one in its sshd_config "+
-			"(Subsystem sftp internal-sftp)", errors.ErrUnsupported)
+		err = fmt.Errorf("%w: the server has no subsystem sftp: add \"Subsystem sftp "+
+			"internal-sftp\" to its sshd_config", errors.ErrUnsupported)
 	}
 	if err != nil {
 		proc.Close()

@@ -17,7 +17,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// Of a server without a subsystem that works, files are reached by a shell.
+// TestNoSubsystem checks that a box reads and writes files through a shell if the server has no
+// subsystem sftp that works.
 func TestNoSubsystem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, subsystem, rc string }{
@@ -44,7 +45,8 @@ func TestNoSubsystem(t *testing.T) {
 	}
 }
 
-// needsBash skips where the login's shell is not bash, which reads ~/.bashrc in what an sshd runs.
+// needsBash skips the test if the user's login shell is not bash. bash reads ~/.bashrc when sshd
+// runs it.
 func needsBash(t *testing.T) {
 	t.Helper()
 	passwd, err := os.ReadFile("/etc/passwd")
@@ -62,11 +64,11 @@ func filesByShell(t *testing.T, f sandbox.Files) {
 	dir := t.TempDir()
 	content := bytes.Repeat([]byte("line\n"), 300_000)
 	noError(t, f.WriteFile(t.Context(), dir+"/f", content, 0o640))
-	for range 12 { // more than sessions fit on a connection: none stays
+	for range 12 { // more than the sessions of a connection: each must end
 		got, err := f.ReadFile(t.Context(), dir+"/f", 0)
 		noError(t, err)
 		if !bytes.Equal(got, content) {
-			t.Fatalf("other content, of %d bytes", len(got))
+			t.Fatalf("read different content of %d bytes", len(got))
 		}
 		if _, err := f.Stat(t.Context(), dir+"/none"); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("got %v", err)
@@ -74,7 +76,8 @@ func filesByShell(t *testing.T, f sandbox.Files) {
 	}
 }
 
-// The end of the connection is that of the box, for calls and for open files.
+// TestFilesLost checks that calls and open files fail with sandbox.ErrLost when the connection
+// ends.
 func TestFilesLost(t *testing.T) {
 	s, proxy := sshdtest.Start(t).Through(t)
 	box, err := shellbox.New(t.Context(), hostOf(t, s, Config{}), shellbox.Options{})

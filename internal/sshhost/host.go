@@ -30,16 +30,17 @@ var _ shellbox.Host = (*Host)(nil)
 
 // Config says how a Host uses its server.
 type Config struct {
-	// Dial makes one more connection.
+	// Dial makes one more connection to the server.
 	Dial func(ctx context.Context) (*sshconn.Conn, error)
 	// MaxSessions is how many programs may share a connection. The default is 10. If the server
 	// allows fewer, the Host finds out.
 	MaxSessions int
-	// Env has variables for all programs, as "NAME=value". A program's own take precedence.
+	// Env has variables for all programs, as "NAME=value". A program's own variables take
+	// precedence.
 	Env []string
 }
 
-// New makes a Host of a connection. The Host owns it, and the connections that it makes later.
+// New makes a Host of a connection. The Host owns first, and the connections that it makes later.
 func New(first *sshconn.Conn, c Config) *Host {
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = DefaultMaxSessions
@@ -64,8 +65,8 @@ func (h *Host) Lost(ctx context.Context) error {
 }
 
 // explain returns sandbox.ErrClosed if the Host is closed, a LostError if the connection has ended,
-// else err. It asks the server, unless err is an answer of the server's: at a connection's end
-// x/crypto returns various errors, a moment before the connection is known to have ended.
+// and err otherwise. Unless err is an answer of the server, explain asks the server: at a
+// connection's end x/crypto returns various errors, a moment before Ended says so.
 func (h *Host) explain(ctx context.Context, err error) error {
 	select {
 	case <-h.starts.Stopped():
@@ -83,11 +84,10 @@ func (h *Host) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// lostError is explain for a connection that is known to have ended.
+// lostError returns the error of calls after the first connection has ended.
 func (h *Host) lostError() error { return h.explain(context.Background(), sshconn.ErrGone) }
 
-// isServersAnswer reports whether err is an answer of the server, or of the program that was
-// started there.
+// isServersAnswer reports whether err is an answer of the server or of the script.
 func isServersAnswer(err error) bool {
 	var channel *ssh.OpenChannelError
 	var request *sshconn.RefusedError
@@ -99,6 +99,7 @@ func isServersAnswer(err error) bool {
 // and does nothing else.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
+		h.endSpare()
 		h.starts.Stop()
 		h.pool.close()
 		h.starts.Wait()

@@ -32,7 +32,7 @@ func TestStatus(t *testing.T) {
 		{"kill -TERM $$", shellbox.Status{Code: 143, Signal: 15}},
 		{"kill -KILL $$", shellbox.Status{Code: 137, Signal: 9}},
 		{"kill -USR1 $$", shellbox.Status{Code: 138, Signal: 10}},
-		{"kill -BUS $$", shellbox.Status{Code: 128, Signal: -1}}, // which OpenSSH does not name
+		{"kill -BUS $$", shellbox.Status{Code: 128, Signal: -1}}, // OpenSSH does not name it
 	} {
 		t.Run(c.script, func(t *testing.T) {
 			if r := run(t, h, sh(c.script)); r.Status != c.want {
@@ -155,7 +155,7 @@ func TestDirectory(t *testing.T) {
 		base + "/none/below": fs.ErrNotExist,
 		base + "/file":       syscall.ENOTDIR,
 		base + "/file/below": syscall.ENOTDIR,
-		"none/below":         fs.ErrNotExist, // in the login's home
+		"none/below":         fs.ErrNotExist, // in the home directory
 	} {
 		_, err := h.Start(t.Context(), shellbox.Program{Args: []string{"true"}, Dir: dir})
 		var path *fs.PathError
@@ -204,14 +204,15 @@ func TestProgramNotFound(t *testing.T) {
 			t.Errorf("%s: got %q, %q", program, r.Stdout, r.Stderr)
 		}
 	}
-	waitFor(t, "the slots of those that failed to be free again", func() bool {
+	waitFor(t, "the sessions of failed starts to end", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.connections[0].sessions == 0
 	})
 }
 
-// What a startup file prints, on either stream, is not the program's.
+// TestStartupFileThatPrints checks that the output of a startup file is not part of the program's,
+// on either stream.
 func TestStartupFileThatPrints(t *testing.T) {
 	h := hostOf(t,
 		sshdtest.Start(t,
@@ -238,7 +239,7 @@ func TestLoginShellThatRefuses(t *testing.T) {
 	}
 }
 
-func TestNoTerminalToBeHad(t *testing.T) {
+func TestNoTerminal(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t, "PermitTTY no"), Config{})
 	p := sh("true")
 	p.Terminal = &shellbox.Terminal{Rows: 24, Cols: 80}
@@ -249,7 +250,7 @@ func TestNoTerminalToBeHad(t *testing.T) {
 
 func TestPrograms(t *testing.T) { hosttest.Programs(t, hostOf(t, sshdtest.Start(t), Config{})) }
 
-// Over an sshd there is one user: the login's own.
+// TestUser checks that only the user who has logged in can run programs.
 func TestUser(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
 	own, err := user.Current()

@@ -47,7 +47,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	l.Forward, err = h.first().Listen(ctx, network, address, h.lostError, l.remove)
 	var refused *sshconn.RefusedError
 	if errors.As(err, &refused) {
-		return fail(h.listenRefusal(ctx, network, address, err))
+		return fail(h.explainRefusal(ctx, network, address, err))
 	}
 	if err != nil {
 		return fail(err)
@@ -70,7 +70,7 @@ func (l *listener) Close() error {
 	return l.Forward.Close()
 }
 
-// remove removes the socket, on which the server no longer listens.
+// remove removes the socket. The server no longer listens on it.
 func (l *listener) remove() {
 	if l.socket == "" || l.host.first().Ended() {
 		return
@@ -83,7 +83,7 @@ func (l *listener) remove() {
 // removeLimit bounds the removal of a socket.
 const removeLimit = 5 * time.Second
 
-// socketPath returns the absolute path of a socket.
+// socketPath returns the path of a socket. A leading ~ is the user's home directory.
 func (h *Host) socketPath(ctx context.Context, p string) (string, error) {
 	if !strings.HasPrefix(p, "~") {
 		return path.Clean(p), nil
@@ -98,9 +98,9 @@ func (h *Host) socketPath(ctx context.Context, p string) (string, error) {
 	return path.Join(home, p[1:]), nil
 }
 
-// listenRefusal finds out why the server does not listen, which the server does not say. On Linux,
+// explainRefusal finds out why the server refuses to listen. The server does not say. On Linux,
 // /proc shows other listeners on a port.
-func (h *Host) listenRefusal(ctx context.Context, network, address string, refused error) error {
+func (h *Host) explainRefusal(ctx context.Context, network, address string, refused error) error {
 	const socket = `[ -e "$1" ] || [ -L "$1" ] && exit 2; ` +
 		`d=${1%/*}; d=${d:-/}; [ -e "$d" ] || exit 3; [ -d "$d" ] || exit 4; [ -w "$d" ] || exit 5`
 	const port = `
@@ -115,7 +115,7 @@ done`
 	if network != "unix" {
 		_, service, _ := net.SplitHostPort(address)
 		if n, err := strconv.Atoi(service); err != nil || n == 0 {
-			return forbidden(refused)
+			return addHint(refused)
 		}
 		script, argument = port, service
 	} else if len(address) > pathMax {
@@ -125,19 +125,20 @@ done`
 	if errno, known := why[status]; err == nil && known {
 		return os.NewSyscallError("bind", errno)
 	}
-	return forbidden(refused)
+	return addHint(refused)
 }
 
 // pathMax is the greatest length of a socket's path on Linux (sun_path, without the NUL at its
 // end). Other systems allow less.
 const pathMax = 107
 
-func forbidden(err error) error {
-	return fmt.Errorf("%w (AllowTcpForwarding, AllowStreamLocalForwarding, PermitListen; or "+
-		"there is no such address?)", err)
+// addHint adds to the server's refusal what may be its cause.
+func addHint(refused error) error {
+	return fmt.Errorf("%w: check that the server has this address, and check AllowTcpForwarding, "+
+		"AllowStreamLocalForwarding and PermitListen in its sshd_config", refused)
 }
 
-// script runs a script of sh, and returns what it prints.
+// script runs a script of sh, and returns its standard output and status.
 func (h *Host) script(ctx context.Context, script string,
 	args ...string) (output string, status int, err error) {
 	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{"/bin/sh", "-c", script, "sh"},
@@ -148,7 +149,7 @@ func (h *Host) script(ctx context.Context, script string,
 	defer p.Close()
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	p.Stdin().Close()
-	out, err := bounded.ReadAll(p.Stdout(), "what a script there prints", 64<<10)
+	out, err := bounded.ReadAll(p.Stdout(), "the script's output", 64<<10)
 	if err != nil {
 		return "", 0, err
 	}

@@ -41,17 +41,17 @@ func TestListenForbidden(t *testing.T) {
 	}
 }
 
-// Addr says where the server listens, whatever it was asked; an address that was asked for in vain
-// is an error.
+// TestListenAddress checks that Addr returns where the server really listens. If the server cannot
+// listen on the requested address, Listen returns an error.
 func TestListenAddress(t *testing.T) {
 	t.Parallel()
 	loopback := hostOf(t, sshdtest.Start(t), Config{})
 	everywhere := hostOf(t, sshdtest.Start(t, "GatewayPorts yes"), Config{})
 	asAsked := hostOf(t, sshdtest.Start(t, "GatewayPorts clientspecified"), Config{})
 	for _, c := range []struct {
-		h       *Host
-		asked   string
-		is, not string // what is in the address, or the error
+		h          *Host
+		asked      string
+		addr, fail string // the beginning of Addr, or a part of the error
 	}{
 		{loopback, "127.0.0.1:0", "127.0.0.1:", ""},
 		{loopback, "localhost:0", "127.0.0.1:", ""},
@@ -65,21 +65,21 @@ func TestListenAddress(t *testing.T) {
 		{asAsked, "127.0.0.2:0", "127.0.0.2:", ""},
 	} {
 		l, err := c.h.Listen(t.Context(), "tcp", c.asked)
-		if c.not != "" {
+		if c.fail != "" {
 			require.ErrorIs(t, err, syscall.EADDRNOTAVAIL, c.asked)
-			require.ErrorContains(t, err, c.not, c.asked)
+			require.ErrorContains(t, err, c.fail, c.asked)
 			continue
 		}
 		require.NoError(t, err, c.asked)
-		require.True(t, strings.HasPrefix(l.Addr().String(), c.is), "%s: %s", c.asked, l.Addr())
+		require.True(t, strings.HasPrefix(l.Addr().String(), c.addr), "%s: %s", c.asked, l.Addr())
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		require.NotEqual(t, "0", port)
 		require.NoError(t, l.Close())
 	}
 }
 
-// The listener ends with the connection: Accept, and what it has returned, say that the host is
-// lost.
+// TestListenLost checks that the listener ends with the connection. Accept and accepted connections
+// then return errors that say that the host is lost.
 func TestListenLost(t *testing.T) {
 	t.Parallel()
 	there, wire := sshdtest.Start(t).Through(t)
@@ -103,7 +103,7 @@ func TestListenLost(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A caller who no longer waits leaves nothing that listens.
+// TestListenGivenUp checks that a Listen whose ctx has ended leaves no listener behind.
 func TestListenGivenUp(t *testing.T) {
 	t.Parallel()
 	h := hostOf(t, sshdtest.Start(t), Config{})
@@ -120,10 +120,10 @@ func TestListenGivenUp(t *testing.T) {
 		}()
 		cancel()
 		if err := <-listened; err != nil && !errors.Is(err, context.Canceled) {
-			require.ErrorIs(t, err, syscall.EADDRINUSE) // the last one's socket is about to go
+			require.ErrorIs(t, err, syscall.EADDRINUSE) // by the previous round's socket
 		}
 	}
-	waitFor(t, "the socket is gone", func() bool {
+	waitFor(t, "the socket to be gone", func() bool {
 		_, err := os.Lstat(socket)
 		return os.IsNotExist(err)
 	})

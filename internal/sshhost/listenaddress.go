@@ -26,10 +26,10 @@ func (l *listener) Addr() net.Addr {
 }
 
 // checkAddress finds out where the server listens. OpenSSH takes only the port from the request,
-// and does not say so: with GatewayPorts no it listens on loopback, with GatewayPorts yes on all
-// addresses. If all addresses were asked for and it is loopback, Addr says so. If another address
-// was asked for, checkAddress returns an error, so that no service is where its owner does not
-// expect it.
+// and does not say so. With GatewayPorts no it listens on loopback, with GatewayPorts yes on all
+// addresses. If the request is for all addresses and the server listens on loopback, Addr returns
+// loopback. If the request is for another address, checkAddress returns an error, so that no
+// service is where its owner does not expect it.
 func (l *listener) checkAddress(ctx context.Context, network string) error {
 	host, service, err := net.SplitHostPort(l.Forward.Addr().String())
 	if err != nil {
@@ -53,24 +53,24 @@ func (l *listener) checkAddress(ctx context.Context, network string) error {
 	loopback := slices.IndexFunc(at, netip.Addr.IsLoopback)
 	unavailable := os.NewSyscallError("bind", syscall.EADDRNOTAVAIL)
 	switch {
-	case len(at) == 0: // nothing is known
+	case len(at) == 0: // there is no /proc
 	case !anyLoopback && (slices.Contains(at, ip) || ip.IsUnspecified() && everywhere):
 	case everywhere:
-		return fmt.Errorf("%w: the server listens on all its addresses whatever it is asked "+
-			"(GatewayPorts yes); if that is meant, give no address but only a port, \":%d\"",
+		return fmt.Errorf("%w: the server listens on all its addresses, whatever the request "+
+			"(GatewayPorts yes): to listen on all, leave the host empty, as in \":%d\"",
 			unavailable, port)
-	case loopback < 0: // others listen on this port, and nothing is known
+	case loopback < 0: // only other listeners on this port are seen
 	case anyLoopback || ip.IsUnspecified():
 		l.addr = sshconn.Address(network, netip.AddrPortFrom(at[loopback], uint16(port)).String())
 	default:
-		return fmt.Errorf("%w: the server listens on its loopback address only, whatever it is "+
-			"asked (GatewayPorts no)", unavailable)
+		return fmt.Errorf("%w: the server listens only on its loopback address, whatever the "+
+			"request (GatewayPorts no)", unavailable)
 	}
 	return nil
 }
 
-// listeningAt returns the addresses of all listeners on a TCP port, or none if there is no /proc.
-// /proc has an address as words in the machine's byte order; see proc(5).
+// listeningAt returns the addresses of all listeners on a TCP port. If there is no /proc, it
+// returns none. /proc prints an address as words in the machine's byte order: proc(5).
 func (h *Host) listeningAt(ctx context.Context, port uint16) ([]netip.Addr, error) {
 	const listening = `
 hex=$(printf %04X "$1")

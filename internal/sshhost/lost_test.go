@@ -16,12 +16,12 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A call that is cut at any moment, or gets what was changed on the way, says that the host is
-// lost.
+// TestCut checks that a call fails with sandbox.ErrLost if the connection is cut or its data is
+// changed on the way, at any moment.
 func TestCut(t *testing.T) {
 	s := sshdtest.Start(t, "LogLevel QUIET")
 	nothing := hosttest.Listen(t, "tcp", "127.0.0.1:0", func(net.Conn) {}).Addr().String()
-	shut := func(c io.Closer, err error) error {
+	closeIfOpen := func(c io.Closer, err error) error {
 		if err == nil {
 			c.Close()
 		}
@@ -31,19 +31,19 @@ func TestCut(t *testing.T) {
 		"Start": func(h *Host) error {
 			p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"sh", "-i"},
 				Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
-			return shut(p, err)
+			return closeIfOpen(p, err)
 		},
 		"Dial": func(h *Host) error {
 			c, err := h.Dial(t.Context(), "tcp", nothing)
-			return shut(c, err)
+			return closeIfOpen(c, err)
 		},
 		"Listen": func(h *Host) error {
 			l, err := h.Listen(t.Context(), "tcp", "127.0.0.1:0")
-			return shut(l, err)
+			return closeIfOpen(l, err)
 		},
 		"OpenFiles": func(h *Host) error {
 			f, err := h.OpenFiles(t.Context(), "")
-			return shut(f, err)
+			return closeIfOpen(f, err)
 		},
 	}
 	faults := map[string]func(*sshdtest.Proxy){"cut": (*sshdtest.Proxy).Cut,
@@ -70,8 +70,9 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// That a connection other than the first has broken, the next program finds, and takes another.
-func TestOneOfTheConnectionsBreaks(t *testing.T) {
+// TestSecondConnectionBreaks checks that the next program starts on another connection after a
+// connection other than the first has broken.
+func TestSecondConnectionBreaks(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{MaxSessions: 1})
 	p, err := h.Start(t.Context(), shellbox.Program{Args: []string{"cat"}})
 	noError(t, err)
@@ -90,7 +91,7 @@ func TestOneOfTheConnectionsBreaks(t *testing.T) {
 	}
 	noError(t, p.Stdin().Close())
 	if r := finish(p); r.Status.Code != 0 {
-		t.Errorf("the first's program ended with %+v", r)
+		t.Errorf("the program on the first connection ended with %+v", r)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestLost(t *testing.T) {
 		if !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("write: %v", err)
 		}
-		// io.EOF would say that all has come
+		// io.EOF would say that all data has arrived.
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("read: %v", err)
 		}
@@ -162,14 +163,15 @@ func TestLost(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("the program's output: %v", err)
 		}
-		lost(t, h, p, "by the server") // closed or, with what it has not read, reset
+		// closed by the server or, if it has not read all data, reset by the server
+		lost(t, h, p, "by the server")
 	})
 	t.Run("silent", func(t *testing.T) {
 		there, wire := s.Through(t)
 		h := hostOf(t, there, Config{})
 		p := sleep(t, h)
 		wire.Silence()
-		// not before: a busy machine's server may start a program for longer
+		// Keep begins only here, because on a busy machine a start may take longer than 100 ms.
 		h.first().Run(func() { h.first().Keep(50*time.Millisecond, 2) })
 		lost(t, h, p, "does not answer: no answer for 100ms")
 	})

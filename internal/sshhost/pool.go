@@ -17,38 +17,39 @@ import (
 const DefaultMaxSessions = 10
 
 // refusalLifetime is how long the pool respects a limit that it has learned from a refusal. The
-// limit may grow again: a program that outlives its channel holds a session of the server until the
-// program ends.
+// limit may grow again: a program that outlives its channel keeps a session of the server until it
+// ends.
 const refusalLifetime = 30 * time.Second
 
 // idleLimit is how long a connection other than the first is kept without a session.
 const idleLimit = time.Minute
 
-// A pool is the connections to one server. It begins with one. It opens another if a session is
-// asked for and all connections are full, and closes those that have been idle for long. The first
-// one stays, and its end is the end of the pool.
+// A pool is the connections to one server. It begins with one connection. If a caller asks for a
+// session and all connections are full, the pool opens another. It closes connections that have
+// been idle for long, but not the first. The end of the first connection is the end of the pool.
 type pool struct {
 	dial        func(context.Context) (*sshconn.Conn, error) // one more connection
 	maxSessions int
 
-	// dialing is held while a connection is made. A server that drops some of many new connections
-	// (MaxStartups) gets one at a time.
+	// dialing is a lock: the pool makes one connection at a time, because a server drops some of
+	// many new connections (MaxStartups).
 	dialing chan struct{}
 
 	mu          sync.Mutex
 	connections []*member
+	spare       spare // the Host's
 	closed      bool
 }
 
 // A member is a connection of a pool. The pool's mu guards its fields.
 type member struct {
 	*sshconn.Conn
-	sessions int       // open or being opened, from the server's view
-	held     int       // sessions that this side has not released: there may be output to read
-	used     bool      // the connection has had a session
-	limit    int       // the server has refused more sessions than this
-	refused  time.Time // when it refused; zero if never
-	idle     time.Time // when a session was last released
+	sessions   int       // sessions that are open or being opened, from the server's view
+	unreleased int       // sessions whose output the caller may still read
+	used       bool      // the connection has had a session
+	limit      int       // the server has refused more sessions than this
+	refused    time.Time // when it refused; zero if never
+	idle       time.Time // when a session was last released
 }
 
 func newPool(first *sshconn.Conn, maxSessions int,
@@ -72,9 +73,9 @@ type session struct {
 	pool     *pool
 }
 
-// session opens a session channel, on a new connection if need be. If it finds that a connection
-// other than the first has broken, it tries once more. The caller calls closedByServer once the
-// server has closed the channel, and release once nobody will read from it.
+// session opens a session channel, on a new connection if need be. If a connection other than the
+// first has broken, session tries once more. The caller must call closedByServer once the server
+// has closed the channel, and release once it will not read from the channel.
 func (p *pool) session(ctx context.Context) (*session, error) {
 	for broken := false; ; {
 		on, err := p.reserve(ctx)
@@ -107,16 +108,18 @@ func (p *pool) session(ctx context.Context) (*session, error) {
 	}
 }
 
+// closedByServer notes that the server has closed the channel.
 func (s *session) closedByServer() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.on.sessions--
 }
 
+// release notes that the caller reads no more from the channel.
 func (s *session) release() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
-	s.on.held--
+	s.on.unreleased--
 	s.on.idle = time.Now()
 }
 
@@ -138,7 +141,7 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open one more connection: %w", err)
 	}
-	c := &member{Conn: conn, sessions: 1, held: 1}
+	c := &member{Conn: conn, sessions: 1, unreleased: 1}
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
@@ -155,6 +158,8 @@ func (p *pool) reserve(ctx context.Context) (*member, error) {
 	return c, nil
 }
 
+// reserveOpen finds an open connection with room for one more session. If there is none, it returns
+// nil.
 func (p *pool) reserveOpen() (*member, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,24 +170,35 @@ func (p *pool) reserveOpen() (*member, error) {
 		return nil, sshconn.ErrGone
 	}
 	for _, c := range p.connections {
-		limit := p.maxSessions
-		if time.Since(c.refused) < refusalLifetime {
-			limit = min(limit, c.limit)
-		}
-		if c.sessions < limit && !c.Ended() {
+		if c.sessions < p.limitLocked(c) && !c.Ended() {
 			c.sessions++
-			c.held++
+			c.unreleased++
 			return c, nil
 		}
 	}
 	return nil, nil
 }
 
+// hasRoomLocked reports whether so many more sessions fit on a connection that is open.
+func (p *pool) hasRoomLocked(sessions int) bool {
+	return !p.closed && slices.ContainsFunc(p.connections, func(c *member) bool {
+		return !c.Ended() && c.sessions+sessions <= p.limitLocked(c)
+	})
+}
+
+// limitLocked returns how many sessions the connection takes, as far as that is known.
+func (p *pool) limitLocked(c *member) int {
+	if time.Since(c.refused) < refusalLifetime {
+		return min(p.maxSessions, c.limit)
+	}
+	return p.maxSessions
+}
+
 var errClosed = errors.New("closed")
 
-// noteRefusal notes that the server has refused one more session on c. It reports whether c has
-// never had one; then another connection would fare no better. (A server that allows one session
-// counts a closed one until its program has ended.)
+// noteRefusal notes that the server has refused one more session on c. It reports whether the
+// server refuses even the first session of c. If so, another connection does not help. (A server
+// that allows one session counts a closed one until its program has ended, so c.used matters.)
 func (p *pool) noteRefusal(c *member) (hopeless bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +206,7 @@ func (p *pool) noteRefusal(c *member) (hopeless bool) {
 	return c.limit == 0 && !c.used
 }
 
-// prune closes connections, other than the first, that have been idle for long. It returns when
+// prune closes connections that have been idle for idleLimit, but not the first. It returns when
 // only the first is left.
 func (p *pool) prune() {
 	first := p.first()
@@ -205,7 +221,7 @@ func (p *pool) prune() {
 		var idle []*member
 		p.mu.Lock()
 		p.connections = slices.DeleteFunc(p.connections, func(c *member) bool {
-			old := c != first && c.sessions == 0 && c.held == 0 &&
+			old := c != first && c.sessions == 0 && c.unreleased == 0 &&
 				(c.Ended() || time.Since(c.idle) > idleLimit)
 			if old {
 				idle = append(idle, c)
@@ -223,7 +239,7 @@ func (p *pool) prune() {
 	}
 }
 
-// close closes all connections and waits for what ran on them.
+// close closes all connections and waits for their goroutines.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true

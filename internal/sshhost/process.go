@@ -16,9 +16,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A process is a program on a channel of its own.
+// A process is a program on its own channel.
 //
-// A caller should read both outputs, unless the program prints little: they share the channel's
+// Unless the program prints little, its caller should read both outputs: they share the channel's
 // window of 2 MiB, so an unread standard error eventually blocks the standard output too. Unread
 // output of one channel does not block another channel.
 type process struct {
@@ -27,7 +27,7 @@ type process struct {
 	pid      int
 	terminal bool
 	stderr   io.Reader          // nil with a terminal
-	feeder   *process           // writes to the pipe of commands; nil if there is none
+	feeder   *process           // writes to the FIFO of commands; nil if there is none
 	keyboard *programs.Keyboard // nil without a terminal
 	shown    atomic.Int64       // bytes of the terminal's output that have been read
 
@@ -48,7 +48,7 @@ func newProcess(s *session, p shellbox.Program) *process {
 		proc.keyboard = programs.NewKeyboard(proc.Stream, proc.shown.Load)
 	}
 	if !s.on.Run(func() {
-		for r := range s.requests { // unread, they would block the whole connection
+		for r := range s.requests { // unread requests would block the whole connection
 			status, ok := parseStatus(r)
 			if ok {
 				proc.setStatus(status, nil)
@@ -60,7 +60,7 @@ func newProcess(s *session, p shellbox.Program) *process {
 		proc.setStatus(shellbox.Status{}, errNoStatus)
 		s.closedByServer()
 	}) {
-		s.closedByServer() // the connection is being closed, and with it all that is on it
+		s.closedByServer() // the connection is closing, and its channels with it
 	}
 	return proc
 }
@@ -89,8 +89,8 @@ func (p *process) Stdout() io.Reader {
 	return wholeReader{p.Out, p.on}
 }
 
-// Commands implements shellbox.Process: it is the feeder's standard input. When the program has
-// ended, writes fail once a write of the feeder has failed.
+// Commands implements shellbox.Process. It returns the feeder's standard input. After the program
+// has ended, writes succeed until the feeder's own write to the FIFO has failed.
 func (p *process) Commands() io.WriteCloser {
 	if p.feeder == nil {
 		return nil
@@ -98,8 +98,8 @@ func (p *process) Commands() io.WriteCloser {
 	return stdin{p.feeder}
 }
 
-// Resize implements shellbox.Process. It returns when the server has applied the size: a shell's
-// next command comes on another channel, and would overtake it.
+// Resize implements shellbox.Process. It returns when the server has applied the size. Otherwise a
+// shell's next command, which goes over another channel, might overtake it.
 func (p *process) Resize(rows, cols int) error {
 	if !p.terminal {
 		return errors.New("resize: the program has no terminal")
@@ -110,10 +110,10 @@ func (p *process) Resize(rows, cols int) error {
 // settleLimit bounds Settle.
 const settleLimit = time.Second
 
-// Settle implements hostapi.SettledProcess. A server sends everything on a connection in order, so
-// its answer to a request follows the output. OpenSSH looks for output, and then for requests. It
-// may answer a request before it sends the output that it has found in the same turn (server_loop2
-// in its serverloop.c), but not the next request.
+// Settle implements hostapi.SettledProcess. A server's answer to a request follows the output that
+// it has sent before. OpenSSH looks for output, and then for requests. It may answer a request
+// before it sends the output that it has found in the same turn (server_loop2 in its serverloop.c).
+// But it sends that output before it answers the next request. So Settle makes two requests.
 func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()
@@ -133,7 +133,8 @@ func (p *process) Settle(ctx context.Context) (busy bool, err error) {
 	return false, nil
 }
 
-// Wait returns when the server has sent the status, or when it is certain that the server will not.
+// Wait implements shellbox.Process. It returns when the server has sent the status, or when it is
+// certain that the server will not send one.
 func (p *process) Wait() (shellbox.Status, error) {
 	select {
 	case <-p.ended:
@@ -150,8 +151,8 @@ func (p *process) Wait() (shellbox.Status, error) {
 	}
 }
 
-// Close closes the channel, and the feeder's. A program without a terminal goes on without its
-// streams.
+// Close closes the channel and the feeder's channel. A program without a terminal goes on without
+// its streams.
 func (p *process) Close() error {
 	p.Stream.Close()
 	if p.feeder != nil {
@@ -175,8 +176,8 @@ func (s screen) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// afterMark reads a stream from the line after mark on. Earlier lines come from the startup files
-// of the login shell, and not from the program.
+// An afterMark reads a stream from the line after mark on. Earlier lines come from the login
+// shell's startup files, not from the program.
 type afterMark struct {
 	r    *sshconn.Pump
 	mark []byte
@@ -192,8 +193,8 @@ func (a *afterMark) Read(p []byte) (int, error) {
 	return a.r.Read(p)
 }
 
-// A wholeReader returns io.EOF only if all data has arrived: when the connection breaks, x/crypto
-// ends all channels with io.EOF too.
+// A wholeReader returns io.EOF only if all data has arrived. When the connection breaks, x/crypto
+// also ends all channels with io.EOF.
 type wholeReader struct {
 	r  io.Reader
 	on *sshconn.Conn
@@ -207,8 +208,8 @@ func (w wholeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// connEnded asks the server whether the connection has ended. The server may have ended it, or this
-// side a moment ago because of a byte that was changed on the way.
+// connEnded asks the server whether the connection has ended. The server may have ended it. Or this
+// side has ended it, because a byte was changed on the way.
 func (w wholeReader) connEnded() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 
 func TestStreams(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	t.Run("apart", func(t *testing.T) {
+	t.Run("two streams", func(t *testing.T) {
 		r := run(t, h, sh(`printf 'out\0\377'; printf 'err\r\n' >&2`))
 		if r.Stdout != "out\x00\xff" || r.Stderr != "err\r\n" {
 			t.Errorf("got %q and %q", r.Stdout, r.Stderr)
@@ -88,7 +88,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// pattern is data without end that is not all the same.
+// A pattern reads endless data that varies.
 type pattern struct{ n byte }
 
 func (p *pattern) Read(b []byte) (int, error) {
@@ -105,13 +105,14 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestCloseFreesReadsAndWrites(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
-	// reads nothing: the channel's window fills, and the server does not even answer the close
+	// The program reads nothing. So the channel's window fills, and the server does not answer the
+	// close.
 	p, err := h.Start(t.Context(), sh("exec sleep 60"))
 	noError(t, err)
 	var wg sync.WaitGroup
-	var given atomic.Int64
+	var written atomic.Int64
 	input := io.TeeReader(&pattern{}, writerFunc(func(b []byte) (int, error) {
-		given.Add(int64(len(b)))
+		written.Add(int64(len(b)))
 		return len(b), nil
 	}))
 	for _, f := range []func() error{
@@ -126,8 +127,8 @@ func TestCloseFreesReadsAndWrites(t *testing.T) {
 			}
 		})
 	}
-	// The server's window is 2 MiB: with that full, the writer is stuck or about to be.
-	waitFor(t, "the window to fill", func() bool { return given.Load() > 2<<20 })
+	// The server's window is 2 MiB. When it is full, the writer is stuck or about to be.
+	waitFor(t, "the window to fill", func() bool { return written.Load() > 2<<20 })
 	noError(t, p.Close())
 	noError(t, p.Close())
 	done := make(chan struct{})
@@ -135,12 +136,11 @@ func TestCloseFreesReadsAndWrites(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		t.Fatal("Close did not free them")
+		t.Fatal("reads, writes or Wait go on after Close")
 	}
 	kill(p.PID())
 }
 
-// waitFor waits for a condition that nothing tells of.
 func TestTerminal(t *testing.T) {
 	h := hostOf(t, sshdtest.Start(t), Config{})
 	terminal := &shellbox.Terminal{Rows: 33, Cols: 111}
@@ -160,7 +160,7 @@ func TestTerminal(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nothing lost at the begin", func(t *testing.T) {
+	t.Run("output begins with the program's first byte", func(t *testing.T) {
 		for range 50 {
 			p := shellbox.Program{Args: []string{"printf", "x"}, Terminal: terminal}
 			if r := run(t, h, p); r.Stdout != "x" {
@@ -185,7 +185,7 @@ func TestTerminal(t *testing.T) {
 			Terminal: terminal})
 		noError(t, err)
 		if p.Stderr() != nil {
-			t.Error("a terminal has no standard error apart")
+			t.Error("a program on a terminal has a standard error")
 		}
 		var out bytes.Buffer
 		until := func(want string) {
@@ -202,7 +202,7 @@ func TestTerminal(t *testing.T) {
 		until("got hällo\n")
 		noError(t, p.Stdin().Close()) // does nothing
 		noError(t, p.Resize(50, 132))
-		// The shell's read goes on after the signal in some shells: give it a line.
+		// In some shells read goes on after the signal, and needs a line.
 		fmt.Fprint(p.Stdin(), "\n")
 		until("50 132\n")
 		if out.String() != "ready\nhällo\ngot hällo\n\n50 132\n" &&
@@ -228,7 +228,7 @@ func TestTerminal(t *testing.T) {
 	})
 }
 
-// More sessions than a connection may have, at a server with its defaults.
+// TestFiftySessions starts more programs than a connection may have sessions.
 func TestFiftySessions(t *testing.T) {
 	for name, lines := range map[string][]string{"default": nil,
 		"MaxSessions 3": {"MaxSessions 3"}} {
@@ -275,7 +275,7 @@ func TestNoSessionsAtAll(t *testing.T) {
 func TestStartCancelled(t *testing.T) {
 	s := sshdtest.Start(t)
 	h := hostOf(t, s, Config{})
-	marker := fmt.Sprintf("%d.5", 600000+os.Getpid()) // an argument of sleep to find it by
+	marker := fmt.Sprintf("%d.5", 600000+os.Getpid()) // an argument by which pgrep finds sleep
 	running := func() bool { return exec.Command("pgrep", "-f", "^sleep "+marker).Run() == nil }
 	for i := range 40 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*250*time.Microsecond)
@@ -288,7 +288,7 @@ func TestStartCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if running() {
-			t.Fatalf("after %d: a program is left behind", i)
+			t.Fatalf("round %d: a program is left behind", i)
 		}
 	}
 	waitFor(t, "all sessions to be free again", func() bool {
@@ -298,7 +298,8 @@ func TestStartCancelled(t *testing.T) {
 	})
 }
 
-// A startup file that does not end: the shell that comes after it finds nobody, and starts nothing.
+// TestStartCancelledInStartupFile cancels Start during a slow startup file. The script that runs
+// after it finds its output closed, and does not start the program.
 func TestStartCancelledInStartupFile(t *testing.T) {
 	s := sshdtest.Start(t, `ForceCommand sleep 2; eval "$SSH_ORIGINAL_COMMAND"`)
 	h := hostOf(t, s, Config{})
@@ -319,7 +320,7 @@ func TestStartCancelledInStartupFile(t *testing.T) {
 		return h.connections[0].sessions == 0
 	})
 	if _, err := os.Stat(file); err == nil {
-		t.Error("the program was started for nobody")
+		t.Error("the program was started after Start had returned")
 	}
 }
 
@@ -333,13 +334,13 @@ func TestClose(t *testing.T) {
 	}
 	wg.Wait()
 	if _, err := p.Wait(); err == nil {
-		t.Error("Wait told a status")
+		t.Error("Wait returned a status")
 	}
 	if _, err := io.Copy(io.Discard, p.Stdout()); err == nil {
-		t.Error("the output ended like a program's")
+		t.Error("the output ended with io.EOF")
 	}
 	if _, err := p.Stdin().Write([]byte("x")); err == nil {
-		t.Error("wrote")
+		t.Error("Write succeeded")
 	}
 	if _, err := h.Start(t.Context(), sh("true")); !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("Start: %v", err)

@@ -24,16 +24,16 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// abandonGrace is how long Start waits, after its ctx has ended, until what it has begun is undone.
-// If that takes longer, it is undone later.
+// abandonGrace is how long Start waits, after its ctx has ended, until the attempt is undone. If
+// that takes longer, Start aborts the attempt and returns.
 const abandonGrace = time.Second
 
-// Start implements shellbox.Host. It starts a program on a channel of its own, which takes two
-// round trips and the login shell's start.
+// Start implements shellbox.Host. It starts a program on its own channel. That takes two round
+// trips and the login shell's start.
 //
 // Errors about the directory and the program are *fs.PathError. Start checks only that the program
-// exists and is executable. A script without its interpreter starts, and ends with the shell's
-// message and status 126 or 127.
+// exists and is executable. If the interpreter of a script does not exist, the script starts, and
+// ends with the shell's message and status 126 or 127.
 func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error) {
 	if err := ctxerr.Of(ctx); err != nil {
 		return nil, err
@@ -45,8 +45,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if !p.ReplaceEnv {
 		env = slices.Concat(h.env, env)
 	}
-	cmd, err := makeCommand(p, env, a.mark)
-	if err != nil {
+	if err := checkProgram(p, env); err != nil {
 		return nil, err
 	}
 
@@ -55,7 +54,7 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	abandoned, undone := make(chan struct{}), make(chan struct{})
 	if !h.starts.Run(func() {
 		defer close(undone)
-		proc, err := a.start(ctx, cmd, termOf(env))
+		proc, err := a.start(ctx, env)
 		if err != nil {
 			failed <- err
 			return
@@ -76,11 +75,15 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	case <-ctx.Done():
 	}
 	close(abandoned)
-	timer := time.AfterFunc(abandonGrace, a.abort)
-	defer timer.Stop()
+	late := make(chan struct{})
+	timer := time.AfterFunc(abandonGrace, func() {
+		close(late)
+		a.abort() // may block on a stalled connection
+	})
 	select {
 	case <-undone:
-	case <-time.After(abandonGrace):
+		timer.Stop()
+	case <-late:
 	}
 	return nil, fmt.Errorf("start %q: %w", p.Args[0], ctxerr.Of(ctx))
 }
@@ -93,33 +96,63 @@ type attempt struct {
 
 	mu      sync.Mutex
 	proc    *process
-	feeder  *process // of the pipe of commands; nil if there is none, or not yet
+	feeding *feeding // of the FIFO of commands; nil if there is none, or none yet
 	aborted bool
 }
 
-func (a *attempt) start(ctx context.Context, cmd command, term string) (*process, error) {
+func (a *attempt) start(ctx context.Context, env []string) (proc *process, err error) {
+	var fifo string
+	if t := a.program.Terminal; t != nil && t.Commands {
+		a.use(a.host.takeFeeder())
+		fifo = a.feeding.name()
+		defer func() {
+			if err != nil && a.feeding != nil {
+				a.feeding.drop()
+			}
+		}()
+	}
+	cmd, err := makeCommand(a.program, env, a.mark, fifo)
+	if err != nil {
+		return nil, err
+	}
 	s, err := a.host.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	proc := newProcess(s, a.program)
+	proc = newProcess(s, a.program)
 	a.mu.Lock()
 	if a.proc = proc; a.aborted {
 		proc.Close()
 	}
 	a.mu.Unlock()
-	if err := a.exec(ctx, s, proc, cmd, term); err != nil {
+	if err := a.exec(ctx, s, proc, cmd, termOf(env)); err != nil {
 		proc.Close()
 		return nil, err
 	}
+	if proc.feeder != nil {
+		a.host.prepareFeeder()
+	}
 	return proc, nil
+}
+
+// use makes f the shell's feeder.
+func (a *attempt) use(f *feeding) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.feeding = f; f != nil && a.aborted {
+		f.cancel()
+	}
 }
 
 func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd command,
 	term string) error {
 	name := a.program.Args[0]
+	if t := a.program.Terminal; t != nil && t.Commands && a.feeding == nil {
+		a.use(a.host.feedSoon(ctx))
+	}
 	if t := a.program.Terminal; t != nil {
-		// Not worth a round trip of its own: the script sees whether there is a terminal.
+		// This asks for no answer, which would cost a round trip. The script checks that there is
+		// a terminal.
 		if _, err := s.SendRequest("pty-req", false, ssh.Marshal(&ptyRequest{
 			Term: term, Cols: uint32(t.Cols), Rows: uint32(t.Rows), Modes: terminalModes,
 		})); err != nil {
@@ -141,17 +174,19 @@ func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd comma
 			return fmt.Errorf("start %q: %w", name, err)
 		}
 	}
-	line, dropped, err := proc.Out.SkipPast([]byte("\x1e" + a.mark + " "))
+	line, err := a.answer(proc)
+	if err == nil && line == wantFIFO && a.feeding != nil {
+		line, err = a.nameFIFO(ctx, cmd, proc)
+	}
 	if err != nil {
-		return fmt.Errorf("start %q: %w", name, a.silentError(proc, dropped, err))
+		return fmt.Errorf("start %q: %w", name, err)
 	}
-	if fifo, ok := strings.CutPrefix(string(line), "fifo "); ok {
-		if line, err = a.connectFeeder(ctx, proc, fifo); err != nil {
-			return fmt.Errorf("start %q: %w", name, err)
-		}
+	if proc.pid, err = strconv.Atoi(line); err != nil {
+		return a.answerError(line)
 	}
-	if proc.pid, err = strconv.Atoi(string(line)); err != nil {
-		return a.answerError(string(line))
+	if a.feeding != nil {
+		proc.feeder = a.feeding.feeder
+		io.WriteString(proc.feeder, "\n") // if this fails, the feeder has ended
 	}
 	if a.program.Terminal == nil {
 		proc.stderr = wholeReader{&afterMark{r: proc.Err, mark: []byte("\x1e" + a.mark)}, proc.on}
@@ -159,10 +194,46 @@ func (a *attempt) exec(ctx context.Context, s *session, proc *process, cmd comma
 	return nil
 }
 
-// ptyRequest is as in RFC 4254, section 6.2.
+// answer returns the script's next line.
+func (a *attempt) answer(proc *process) (string, error) {
+	over := make(chan struct{})
+	defer close(over)
+	if a.feeding != nil {
+		a.feeding.guard(proc, over)
+	}
+	line, dropped, err := proc.Out.SkipPast([]byte("\x1e" + a.mark + " "))
+	if err == nil {
+		return string(line), nil
+	}
+	if a.feeding != nil && !errors.Is(err, io.EOF) {
+		if failed := a.feeding.failure(); failed != nil {
+			return "", failed
+		}
+	}
+	return "", proc.silentError(dropped, err)
+}
+
+// nameFIFO gives the script the name of the FIFO of commands, and returns its next line.
+func (a *attempt) nameFIFO(ctx context.Context, cmd command, proc *process) (line string,
+	err error) {
+	if cmd.fifo != "" { // it is not there: something has removed it
+		a.feeding.drop()
+		a.use(a.host.feedSoon(ctx))
+	}
+	if <-a.feeding.done; a.feeding.err != nil {
+		return "", a.feeding.failure()
+	}
+	if _, err := io.WriteString(proc, a.feeding.fifo+"\n"); err != nil {
+		return "", err
+	}
+	return a.answer(proc)
+}
+
+// ptyRequest is the payload of a pty-req: RFC 4254, section 6.2. Width and Height are in pixels; 0
+// means unknown.
 type ptyRequest struct {
 	Term                      string
-	Cols, Rows, Width, Height uint32 // the last two in pixels: not known
+	Cols, Rows, Width, Height uint32
 	Modes                     string
 }
 
@@ -189,7 +260,7 @@ func termOf(env []string) string {
 	return term
 }
 
-// answerError returns the error that the script reports.
+// answerError returns the error that the script has reported.
 func (a *attempt) answerError(code string) error {
 	dir := func(err error) error {
 		return &fs.PathError{Op: "chdir", Path: a.program.Dir, Err: err}
@@ -197,7 +268,6 @@ func (a *attempt) answerError(code string) error {
 	program := func(err error) error {
 		return &fs.PathError{Op: "exec", Path: a.program.Args[0], Err: err}
 	}
-	code, why, _ := strings.Cut(code, " ")
 	switch code {
 	case noDirectory:
 		return dir(syscall.ENOENT)
@@ -212,13 +282,11 @@ func (a *attempt) answerError(code string) error {
 	case programIsDirectory:
 		return program(isDirectory{})
 	case noTerminal:
-		return fmt.Errorf("start %q: the server gives no terminal (PermitTTY, or out of "+
-			"pseudo-terminals?)", a.program.Args[0])
-	case noFIFODirectory:
-		return fmt.Errorf("start %q: no place for a FIFO: %s", a.program.Args[0], why)
-	case noFIFO:
-		return fmt.Errorf("start %q: no FIFO can be made there: neither mkfifo nor mknod does it",
-			a.program.Args[0])
+		return fmt.Errorf("start %q: the server gives no terminal: check PermitTTY in its "+
+			"sshd_config, and that it has free pseudo-terminals", a.program.Args[0])
+	case lostFIFO:
+		return fmt.Errorf("start %q: the FIFO of its commands, which another session has made in "+
+			"$TMPDIR or /tmp, is not there: do all sessions see the same files?", a.program.Args[0])
 	case otherUser:
 		return fmt.Errorf("start %q as %s: %w over a plain sshd: log in as that user",
 			a.program.Args[0], a.program.User, errors.ErrUnsupported)
@@ -241,37 +309,38 @@ type isDirectory struct{}
 func (isDirectory) Error() string { return "is a directory" }
 func (isDirectory) Unwrap() error { return syscall.EACCES }
 
-// silentError is the error for a channel that ended before the script answered, because the login
-// shell does not execute commands.
-func (a *attempt) silentError(proc *process, dropped []byte, err error) error {
+// silentError returns the error for a channel that ended before the script answered. The usual
+// reason is a login shell that does not execute commands.
+func (p *process) silentError(dropped []byte, err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
 	select {
-	case <-proc.ended:
+	case <-p.ended:
 	case <-time.After(time.Second):
 	}
-	status, werr := proc.Wait()
+	status, werr := p.Wait()
 	if werr != nil {
 		return werr
 	}
-	said, _ := bounded.ReadAll(proc.Err, "its standard error", 4<<10)
+	said, _ := bounded.ReadAll(p.Err, "its standard error", 4<<10)
 	said = append(dropped, said...)
-	return fmt.Errorf("the user's login shell ended with status %d and did not execute it; it "+
-		"said %q (is the account allowed to log in?)",
+	return fmt.Errorf("the user's login shell ended with status %d and executed nothing: %q: "+
+		"check that the account is allowed to log in",
 		status.Code, strings.TrimSpace(string(said)))
 }
 
-// abort ends the attempt, whatever stage it has reached. A shell that answers later finds no
-// reader, and ends.
+// abort ends the attempt at whatever stage it is. A shell that answers later finds its output
+// closed, and ends.
 func (a *attempt) abort() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.aborted = true
-	for _, p := range []*process{a.proc, a.feeder} {
-		if p != nil {
-			p.Stream.Close()
-		}
+	if a.proc != nil {
+		a.proc.Stream.Close()
+	}
+	if a.feeding != nil {
+		a.feeding.cancel()
 	}
 }
 

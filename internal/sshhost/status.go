@@ -7,11 +7,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errNoStatus says that the channel ended before an exit status came.
+// errNoStatus says that the server closed the channel without an exit status.
 var errNoStatus = errors.New("the server sent no exit status")
 
-// signals has the names of RFC 4254, section 6.10, and those that other servers are known to send,
-// with Linux's numbers. OpenSSH uses the thirteen names of the RFC; any other is "SIG@openssh.com".
+// signals maps signals' names to Linux's numbers. It has the names of RFC 4254, section 6.10, and
+// those that other servers are known to send. OpenSSH sends the thirteen names of the RFC, and
+// "SIG@openssh.com" for any other signal.
 var signals = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9,
 	"USR1": 10, "SEGV": 11, "USR2": 12,
@@ -20,8 +21,8 @@ var signals = map[string]int{
 	"IO": 29, "PWR": 30, "SYS": 31,
 }
 
-// parseStatus parses the request by which a server says how a program ended. For a signal without a
-// known name, Code is 128 and Signal is -1.
+// parseStatus parses the request by which a server says how a program ended. If the signal's name
+// is unknown, Code is 128 and Signal is -1.
 func parseStatus(r *ssh.Request) (shellbox.Status, bool) {
 	switch r.Type {
 	case "exit-status":

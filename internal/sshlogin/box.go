@@ -19,30 +19,30 @@ import (
 
 // A Box is a boxd that runs on a machine. Its methods may be called from several goroutines.
 type Box struct {
-	Dir     string // on the machine: the box's own directory
+	Dir     string // the box's own directory on the machine
 	ID      string
-	Program string // boxd itself
+	Program string // the path of boxd on the machine
 	Linger  time.Duration
 	Keep    bool
 
 	machine *Machine
 
 	mu      sync.Mutex
-	first   *joined       // the connection that the start has made; nil once it is used
-	login   *sshhost.Host // one to join by; nil once it is used
-	ended   bool          // its boxd has gone
-	refused error         // the machine does not let this program in any more
+	first   *joined       // the connection that Start has made; nil once Join has returned it
+	login   *sshhost.Host // a login for the next Join; nil once Join has used it
+	ended   bool          // a Join has found that boxd is gone
+	refused error         // why the machine refuses further logins; nil if it does not
 }
 
 var _ client.Place = (*Box)(nil)
 
-// Start starts a box. h is a login that has the environment that the box's programs are to have; it
-// is the box's from then on. If there can be no boxd, the error is an *UnfitError, and h stays the
-// caller's, as with any error. Owner is HOST:PID of this program.
+// Start starts a box. h is a login with the environment that the box's programs are to have. The
+// box then owns h; if Start fails, the caller still does. If boxd cannot run on the machine, the
+// error is an *UnfitError. owner is HOST:PID of this program. The first Join has the claim of key.
 func (m *Machine) Start(ctx context.Context, h *sshhost.Host, linger time.Duration, keep bool,
-	owner string) (*Box, error) {
+	owner string, key *client.Key) (*Box, error) {
 	p, line, dir, err := m.run(ctx, h, "start", "-linger", linger.String(),
-		fmt.Sprintf("-keep=%t", keep), "-owner", owner)
+		fmt.Sprintf("-keep=%t", keep), "-owner", owner, "-claim", key.Claim())
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (m *Machine) box(dir, id string, linger time.Duration, keep bool) *Box {
 	return b
 }
 
-// Join implements client.Place: it logs in, and executes boxd join. A new login each time, since
-// nobody knows what has become of the last.
+// Join implements client.Place. It logs in and executes boxd join. Each Join needs a new login,
+// because the last one may be broken.
 func (b *Box) Join(ctx context.Context) (client.Streams, error) {
 	b.mu.Lock()
 	first, h, refused := b.first, b.login, b.refused
@@ -72,7 +72,7 @@ func (b *Box) Join(ctx context.Context) (client.Streams, error) {
 	if first != nil {
 		return first, nil
 	}
-	if refused != nil { // for good: the machine may count the logins that it refuses
+	if refused != nil { // no other attempt: the machine may count the logins that it refuses
 		return nil, refused
 	}
 	if h == nil {
@@ -90,42 +90,43 @@ func (b *Box) Join(ctx context.Context) (client.Streams, error) {
 	if err != nil {
 		h.Close()
 		if errors.Is(err, fs.ErrNotExist) {
-			b.gone()
+			b.markEnded()
 		}
 		return nil, fmt.Errorf("execute boxd join: %w", err)
 	}
 	return newJoined(p, h, b), nil
 }
 
-func (b *Box) gone() {
+// markEnded notes that boxd is gone.
+func (b *Box) markEnded() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
 }
 
-// Fate implements client.Place. What the last Join has found, tells.
-func (b *Box) Fate(context.Context) client.Fate {
+// Diagnose implements client.Place. It says what earlier calls of Join have found.
+func (b *Box) Diagnose(context.Context) client.Diagnosis {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.ended:
-		return client.Fate{Lost: "its boxd has ended: it was killed, or the machine was restarted",
-			Cause: sandbox.LostRemoved}
+		return client.Diagnosis{Cause: sandbox.LostRemoved,
+			Lost: "its boxd has ended: it was killed, or the machine was restarted"}
 	case b.refused != nil:
-		return client.Fate{Lost: b.machine.Refused(b.refused), Cause: sandbox.LostConnection,
+		return client.Diagnosis{Lost: b.machine.Refused(b.refused), Cause: sandbox.LostConnection,
 			Err: b.refused}
 	}
-	return client.Fate{}
+	return client.Diagnosis{}
 }
 
-// Ended reports whether a Join has found that boxd has gone.
+// Ended reports whether a Join has found that boxd is gone.
 func (b *Box) Ended() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ended
 }
 
-// Close lets go of a login that no Join has used.
+// Close closes a login that no Join has used.
 func (b *Box) Close() {
 	b.mu.Lock()
 	first, h := b.first, b.login

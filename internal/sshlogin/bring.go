@@ -22,28 +22,29 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A Machine is how to come to a machine. Its methods may be called from several goroutines.
+// A Machine is a machine that has an sshd. Its methods may be called from several goroutines.
 type Machine struct {
 	// Login logs in, as the same user each time.
 	Login func(ctx context.Context) (*sshhost.Host, error)
-	// Refused says why an error of Login is one for good; "" if another attempt may succeed.
+	// Refused returns why no other attempt can succeed after an error of Login. It returns "" if
+	// one may succeed.
 	Refused func(err error) string
-	// Dir is the directory for boxd and its boxes. "" is $XDG_CACHE_HOME/sandshell or
+	// Dir is the directory for boxd and its boxes. "" means $XDG_CACHE_HOME/sandshell, or
 	// ~/.cache/sandshell.
 	Dir    string
 	Logger *slog.Logger
 }
 
-// An UnfitError says why there is no boxd on a machine, and cannot be.
+// An UnfitError says why boxd cannot run on a machine.
 type UnfitError struct{ Why string }
 
 func (e *UnfitError) Error() string { return "no boxd there: " + e.Why }
 
-// unfit returns the error. What the machine says may be in why.
+// unfit returns an UnfitError. why may have text from the machine.
 func unfit(why string) error { return &UnfitError{printable.Line(why)} }
 
-// Scripts for /bin/sh, which leave no variable in the environment of what they execute. See their
-// comments.
+// The scripts are for /bin/sh, and leave no variable in the environment of what they execute. Their
+// comments describe them.
 var (
 	//go:embed run.sh
 	runScript string
@@ -53,9 +54,9 @@ var (
 	pruneScript string
 )
 
-// run executes boxd with these arguments, and brings it if it is not there or damaged. It returns
-// the process, the first line that boxd prints, and the directory. Its errors are *UnfitError and
-// those of the connection.
+// run executes boxd with these arguments. If boxd is missing or damaged, run brings it first. It
+// returns the process, the first line that boxd prints, and the directory of boxd. Its errors are
+// *UnfitError and those of the connection.
 func (m *Machine) run(ctx context.Context, h *sshhost.Host,
 	args ...string) (p shellbox.Process, line, dir string, err error) {
 	script := []string{"/bin/sh", "-c", runScript, "sh"}
@@ -88,8 +89,8 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host,
 				return nil, "", "", err
 			}
 			if brought {
-				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it said %q", words[2],
-					line))
+				return nil, "", "", unfit(fmt.Sprintf("it does not run in %s: it printed %q",
+					words[2], line))
 			}
 			if p, words, err = m.ask(ctx, h, append(slices.Clip(script), "again")); err != nil {
 				return nil, "", "", err
@@ -124,20 +125,20 @@ func (m *Machine) ask(ctx context.Context, h *sshhost.Host,
 		return nil, nil, ctxerr.Of(ctx)
 	}
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, new(*bounded.TooLargeError)) {
-		return nil, nil, unfit(fmt.Sprintf("its shell does not do what it is told: it said %.1000q",
+		return nil, nil, unfit(fmt.Sprintf("the machine's shell answers a script with %.1000q",
 			line))
 	}
 	return nil, nil, err
 }
 
-// firstLine reads a line of the program's output, and nothing after it.
+// firstLine reads a line of the program's output. It reads nothing after it.
 func firstLine(ctx context.Context, p shellbox.Process) (string, error) {
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
 	return bounded.BareLine(p.Stdout(), "the first line that it prints", 64<<10)
 }
 
-// bring puts the program there.
+// bring copies the program into dir.
 func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir string) error {
 	m.Logger.Info("bringing boxd to the machine", "directory", dir, "architecture", b.Arch)
 	program, err := b.Program()
@@ -162,7 +163,7 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 	if how == "gzip" {
 		upload = []byte(b.Compressed)
 	}
-	io.Copy(p.Stdin(), bytes.NewReader(upload)) // when it takes no more, it says why
+	io.Copy(p.Stdin(), bytes.NewReader(upload)) // if this fails, the script's answer says why
 	p.Stdin().Close()
 	said, err := bounded.ReadAll(p.Stdout(), "what the program that brings boxd says", 4<<10)
 	if ctx.Err() != nil {
@@ -176,7 +177,7 @@ func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir
 	}
 	if answer := strings.TrimSpace(string(said)); answer != "brought" {
 		return unfit(fmt.Sprintf("it cannot be put into %s: %s", dir,
-			cmp.Or(strings.Join(strings.Fields(answer), " "), "it said nothing")))
+			cmp.Or(strings.Join(strings.Fields(answer), " "), "no reason is known")))
 	}
 	return nil
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// joined is the standard streams of boxd join, as a net.Conn, and the login that they are on.
+// A joined is a net.Conn on the standard streams of boxd join. It owns the login that they are on.
 type joined struct {
 	p       shellbox.Process
 	in      io.Writer
 	out     io.Reader
 	h       *sshhost.Host
 	box     *Box
-	reading sync.WaitGroup // of standard error
+	reading sync.WaitGroup // the goroutine that reads standard error
 	closing sync.Once
 	*remotebox.Stderr
 }
@@ -33,20 +33,19 @@ func newJoined(p shellbox.Process, h *sshhost.Host, box *Box) *joined {
 	return j
 }
 
-// Read returns standard output. At its end, it is clear whether there was a boxd to join.
+// Read reads standard output. At its end, Read notes if there was no boxd to join.
 func (j *joined) Read(p []byte) (int, error) {
 	n, err := j.out.Read(p)
 	if errors.Is(err, io.EOF) && j.status() == wire.NoBox {
-		j.box.gone()
+		j.box.markEnded()
 	}
 	return n, err
 }
 
-// statusLimit is how long after its output's end the server may take to tell how a program has
-// ended.
+// statusLimit bounds the time from the end of a program's output until the server sends its status.
 const statusLimit = 2 * time.Second
 
-// status returns the exit code, -1 if nobody tells.
+// status returns the exit code. It returns -1 if the server does not send it.
 func (j *joined) status() int {
 	late := time.AfterFunc(statusLimit, func() { j.p.Close() })
 	defer late.Stop()
@@ -75,7 +74,7 @@ func (j *joined) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (j *joined) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (j *joined) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// An address is a box's.
+// An address is the address of a box: its directory.
 type address string
 
 func (address) Network() string  { return "boxd" }

@@ -14,7 +14,7 @@ import (
 	"github.com/sandshell/sandshell/internal/sshhost"
 )
 
-// List tells of the boxes of the user on the machine, and of what is left of them.
+// List returns the user's boxes on the machine, including those that have ended.
 func (m *Machine) List(ctx context.Context, h *sshhost.Host) ([]wire.Machine, error) {
 	boxes, _, err := m.list(ctx, h)
 	return boxes, err
@@ -23,7 +23,7 @@ func (m *Machine) List(ctx context.Context, h *sshhost.Host) ([]wire.Machine, er
 // listMax bounds the memory for a list of boxes: some thousands.
 const listMax = 4 << 20
 
-// list returns the directory, too.
+// list returns the boxes and the directory of boxd.
 func (m *Machine) list(ctx context.Context,
 	h *sshhost.Host) (boxes []wire.Machine, dir string, err error) {
 	p, line, dir, err := m.run(ctx, h, "list")
@@ -39,7 +39,7 @@ func (m *Machine) list(ctx context.Context,
 	return boxes, dir, err
 }
 
-// readList reads what boxd list prints, of which line is the first.
+// readList reads the output of boxd list. line is its first line.
 func readList(line string, lines *bufio.Reader) (boxes []wire.Machine, err error) {
 	for list := (bounded.List{What: "what boxd list prints", Max: listMax}); line != wire.ListEnd; {
 		if err := list.Add(len(line)); err != nil {
@@ -57,8 +57,8 @@ func readList(line string, lines *bufio.Reader) (boxes []wire.Machine, err error
 	return boxes, nil
 }
 
-// Find returns a box that runs, for Join. h is the box's from then on; with an error it stays the
-// caller's. A box that is not there is a *NoBoxError.
+// Find returns a box that runs. The box then owns h; if Find fails, the caller still does. If there
+// is no such box, the error is a *NoBoxError.
 func (m *Machine) Find(ctx context.Context, h *sshhost.Host, id string) (*Box, error) {
 	boxes, dir, err := m.list(ctx, h)
 	if err != nil {
@@ -74,14 +74,14 @@ func (m *Machine) Find(ctx context.Context, h *sshhost.Host, id string) (*Box, e
 	return nil, &NoBoxError{id}
 }
 
-// A NoBoxError says that no box of that id runs on the machine.
+// A NoBoxError says that no box with that id runs on the machine.
 type NoBoxError struct{ ID string }
 
 func (e *NoBoxError) Error() string {
 	return fmt.Sprintf("no box %q runs there, for this user and with this DialConfig.Boxd", e.ID)
 }
 
-// Reap removes what is left of boxes whose boxd was killed, and returns how many these were.
+// Reap removes the files of boxes whose boxd was killed, and returns how many boxes these were.
 func (m *Machine) Reap(ctx context.Context, h *sshhost.Host) (removed int, err error) {
 	p, line, _, err := m.run(ctx, h, "reap")
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Machine) Reap(ctx context.Context, h *sshhost.Host) (removed int, err e
 	return removed, nil
 }
 
-// Prune removes all programs that Start has brought, of every version.
+// Prune removes boxd from the machine, in every version that Start has brought.
 func (m *Machine) Prune(ctx context.Context, h *sshhost.Host) error {
 	p, words, err := m.ask(ctx, h, []string{"/bin/sh", "-c", pruneScript, "sh", m.Dir})
 	if err != nil {

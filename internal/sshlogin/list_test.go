@@ -11,6 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
 )
 
+// TestHostileList checks that a list that never ends is an error, and bounded.
 func TestHostileList(t *testing.T) {
 	for _, c := range []struct{ name, says, want string }{
 		{"Endless", "A", "64 KiB"}, {"Boxes", "{}\n", "4 MiB"},

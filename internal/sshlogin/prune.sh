@@ -1,5 +1,5 @@
-# Argument: the directory or "". It removes boxd from there, and the directory if nothing else is in
-# it.
+# Argument: the directory or "". It removes boxd from the directory, and the directory if it is then
+# empty.
 __d=$1
 case $__d in
 '') __d=${XDG_CACHE_HOME:-$HOME/.cache}/sandshell ;;

@@ -4,6 +4,6 @@ package tempdir
 
 import "os"
 
-func own(string) (*os.File, error) { return nil, nil }
+func lockNew(string) (*os.File, error) { return nil, nil }
 
-func abandoned(string) *os.File { return nil }
+func lockAbandoned(string) *os.File { return nil }

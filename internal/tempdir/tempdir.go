@@ -1,8 +1,7 @@
 // Package tempdir makes temporary directories that another process can remove after their owner has
-// ended, in whatever way it ended. The owner holds a lock (flock) on its directory, which the
-// kernel releases at the process's end. A process id would not do: it may belong to another process
-// by then, or to another pid namespace. On systems without such locks (Windows), nothing is
-// removed.
+// ended, even if it was killed. The owner holds a lock (flock) on its directory. The kernel
+// releases the lock when the process ends. A process id would not do: another process, or another
+// pid namespace, may use it later. On systems without such locks (Windows), nothing is removed.
 package tempdir
 
 import (
@@ -16,7 +15,7 @@ import (
 // A Dir is a temporary directory of this process.
 type Dir struct {
 	Path string
-	lock *os.File // nil where there are no locks
+	lock *os.File // nil on a system without locks
 }
 
 // Make makes a directory in os.TempDir whose name begins with prefix. Only this process's user may
@@ -27,11 +26,11 @@ func Make(prefix string) (*Dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		lock, err := own(path)
+		lock, err := lockNew(path)
 		if err == nil {
 			return &Dir{path, lock}, nil
 		}
-		// fs.ErrNotExist: another process's Reap found it before it was locked, and removed it
+		// fs.ErrNotExist: another process's Reap has removed it before it was locked.
 		if !errors.Is(err, fs.ErrNotExist) {
 			os.Remove(path)
 			return nil, err
@@ -62,7 +61,7 @@ func Reap(prefix string, inspect func(path string) error) (removed int, err erro
 			continue
 		}
 		path := filepath.Join(os.TempDir(), e.Name())
-		lock := abandoned(path)
+		lock := lockAbandoned(path)
 		if lock == nil {
 			continue
 		}
@@ -80,7 +79,7 @@ func Reap(prefix string, inspect func(path string) error) (removed int, err erro
 	return removed, errors.Join(errs...)
 }
 
-// RemoveAll removes dir, even if there are read-only directories in it, as in Go's module cache.
+// RemoveAll removes dir, even if it contains read-only directories, as Go's module cache does.
 func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if errors.Is(err, fs.ErrPermission) {

@@ -23,7 +23,7 @@ func TestReap(t *testing.T) {
 	if left.lock == nil {
 		t.Skip("no locks here")
 	}
-	require.NoError(t, left.lock.Close()) // as the kernel does
+	require.NoError(t, left.lock.Close()) // as the kernel does when the owner ends
 	require.NoError(t, other.lock.Close())
 	if os.Getuid() == 0 {
 		foreign := filepath.Join(os.TempDir(), "box-foreign")
@@ -50,7 +50,7 @@ func TestReap(t *testing.T) {
 	require.NoDirExists(t, mine.Path)
 }
 
-// One that is just being made is not taken away.
+// Reap does not remove a directory that is being made.
 func TestReapWhileMade(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	done := make(chan struct{})

@@ -16,7 +16,10 @@ const replacing = Prefix + "replacing-"
 func New() string { return Prefix + rand.Text() }
 
 // Replacing returns a name for a file that is to replace another.
-func Replacing() string { return replacing + rand.Text() }
+func Replacing() string { return ToReplace(New()) }
+
+// ToReplace returns a name that New has returned as one for a file that is to replace another.
+func ToReplace(name string) string { return replacing + strings.TrimPrefix(name, Prefix) }
 
 // IsReplacing reports whether name is of the kind that Replacing returns.
 func IsReplacing(name string) bool { return strings.HasPrefix(name, replacing) }

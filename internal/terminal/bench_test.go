@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// benchmarkOutputs returns 1 MiB or so of each kind of output.
+// benchmarkOutputs returns about 1 MiB of each kind of output.
 func benchmarkOutputs() map[string][]byte {
 	const size = 1 << 20
 	fill := func(line func(i int) string) []byte {
@@ -48,7 +48,7 @@ func benchmarkOutputs() map[string][]byte {
 var benchmarkNames = []string{"Plain", "CRLF", "UTF8", "Short", "OneRow", "Coloured", "Progress",
 	"Random", "Screen"}
 
-// BenchmarkCleaner reads output in pieces of 32 KiB. The floor beside it copies them.
+// BenchmarkCleaner reads output in pieces of 32 KiB. Its floor copies them.
 func BenchmarkCleaner(b *testing.B) {
 	outputs := benchmarkOutputs()
 	const piece = 32 << 10

@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// A cell is one column of an edited line. A wide rune takes two cells, a tab up to eight: the first
-// holds it, and the others are spanned.
+// A cell is one column of a line. A wide rune takes two cells, and a tab up to eight. The first
+// cell holds the character, and the others are spanned.
 type cell struct {
 	r     rune   // or blank, or spanned
 	marks string // combining marks, at most maxMarks bytes
 }
 
 const (
-	blank   rune = 0 // never written to, or erased: shows as a space, but not at the line's end
-	spanned rune = -1
+	blank   rune = 0  // never written to, or erased; a space, except at the end of the line
+	spanned rune = -1 // belongs to the character in a cell before it
 
 	maxMarks = 64
 )
@@ -34,15 +34,16 @@ func appendCells(dst []byte, cells []cell) []byte {
 	return dst
 }
 
-// put writes the first character of s at the cursor, or all ASCII that s begins with, and returns
-// how many bytes it wrote.
-func (l *line) put(s []byte) int {
+// putFirst writes the first character of s at the cursor. If s begins with ASCII characters, it
+// writes all of these. It returns how many bytes it has written.
+func (l *line) putFirst(s []byte) int {
 	if n := min(asciiLen(s), max(maxLine-l.col, 1)); n > 0 {
-		l.claim(n)
+		l.reserve(n)
 		for i, c := range s[:n] {
 			l.cells[l.col+i] = cell{r: rune(c)}
 		}
 		l.col += n
+		l.written = l.col
 		return n
 	}
 	if s[0] == '\t' {
@@ -51,25 +52,27 @@ func (l *line) put(s []byte) int {
 	}
 	r, size := utf8.DecodeRune(s)
 	width := runeWidth(r)
-	if width == 0 && l.mark(s[:size]) {
+	if width == 0 && l.addMark(s[:size]) {
 		return size
 	}
-	l.set(cell{r: r}, max(width, 1))
+	l.putCell(cell{r: r}, max(width, 1))
 	return size
 }
 
-// set writes a character of some width at the cursor.
-func (l *line) set(c cell, width int) {
-	l.claim(width)
+// putCell writes a character at the cursor. width is how many cells it takes.
+func (l *line) putCell(c cell, width int) {
+	l.reserve(width)
 	l.cells[l.col] = c
 	for i := 1; i < width; i++ {
 		l.cells[l.col+i] = cell{r: spanned}
 	}
 	l.col += width
+	l.written = l.col
 }
 
-// mark adds a combining mark to the character before the cursor, if there is one.
-func (l *line) mark(m []byte) bool {
+// addMark adds a combining mark to the character before the cursor. It reports whether there is
+// such a character.
+func (l *line) addMark(m []byte) bool {
 	i := l.col - 1
 	if i < 0 || i >= len(l.cells) {
 		return false
@@ -87,21 +90,21 @@ func (l *line) mark(m []byte) bool {
 	return true
 }
 
-// tab moves the cursor to the next tab stop. If that is beyond the line's end, the line also gets a
-// tab there.
+// tab moves the cursor to the next tab stop. If that is beyond the end of the line, it appends a
+// tab to the line.
 func (l *line) tab() {
 	stop := (l.col/tabWidth + 1) * tabWidth
 	if end := len(l.cells); stop > end {
 		at := max(l.col, end)
 		l.col = at
-		l.set(cell{r: '\t'}, stop-at)
+		l.putCell(cell{r: '\t'}, stop-at)
 	}
 	l.col = stop
 }
 
-// claim makes sure that the n cells from the cursor on exist, and that no character is partly in
-// them and partly outside.
-func (l *line) claim(n int) {
+// reserve prepares the n cells from the cursor on to be written: it makes them exist, and blanks
+// characters that are only partly within them.
+func (l *line) reserve(n int) {
 	end := l.col + n
 	l.split(l.col)
 	l.split(end)
@@ -112,8 +115,8 @@ func (l *line) claim(n int) {
 	}
 }
 
-// split blanks a character that has cells both before cell i and from it on: a terminal does so
-// with a wide rune when one half of it is overwritten.
+// split blanks the character that has cells on both sides of the border before cell i, if there is
+// one. A terminal does that to a wide rune when one half of it is overwritten.
 func (l *line) split(i int) {
 	if i <= 0 || i >= len(l.cells) || l.cells[i].r != spanned {
 		return
@@ -125,9 +128,9 @@ func (l *line) split(i int) {
 	l.blank(from)
 }
 
-// untab turns the tabs from cell i on into blanks: they are about to be moved, and would change
-// their width.
-func (l *line) untab(i int) {
+// blankTabs turns the tabs from cell i on into blanks. It is called before the cells are moved,
+// because a tab's width depends on its place.
+func (l *line) blankTabs(i int) {
 	for ; i < len(l.cells); i++ {
 		if l.cells[i].r == '\t' {
 			l.blank(i)

@@ -1,199 +1,263 @@
 package terminal
 
-import "unicode/utf8"
+import (
+	"cmp"
+	"iter"
+	"unicode/utf8"
+)
 
 // A Cleaner turns what a program writes to its terminal into the text that a person reads there.
-// Colours, titles, queries and modes vanish, and all controls with them, also those of the C1 range
-// and those that change the direction of text. Of a line that is written over ("\r", backspace,
-// cursor moves, erasures), the last state remains. Lines have no width: nothing is wrapped.
+// It drops colours, titles, queries, modes and all other controls, including those of the C1 range
+// and those that change the direction of text. If text is written over ("\r", backspace, cursor
+// moves, erasures), its last state remains.
 //
-// A log has no rows to go back to. A control that moves the cursor to another row, or clears the
-// screen, ends the line if there is something on it, and writing goes on with a new line.
+// A program can rewrite as many rows as the terminal has. What scrolls off the screen is final. A
+// line that is longer than the terminal is wide remains one line. While a program moves only within
+// its last line, that line has no width.
 //
-// What a program draws on the alternate screen is no part of the log. If the program is killed
-// there, or crashes, what others print comes behind the last thing that it drew. So the text since
-// then is kept, and becomes part of the log if nothing is drawn any more: when the stream ends,
-// when the next program enters the alternate screen, and when it has got longer than any screen.
+// Where on the screen a program begins is not known. So the rows that it has not written to count
+// as being above its own if it moves to a row by number. Text that it writes there comes first.
+// Rows that it only moves over are not part of the log. When a program clears the screen for the
+// first time, what it has printed remains in the log. From then on it draws on an empty screen, and
+// what it clears again is gone.
 //
-// Text without controls passes byte for byte if it is UTF-8. U+FFFD stands for a run of bytes that
-// are not. The text does not depend on how the stream is cut into calls of Append. Memory is
-// bounded: only the last 64 KiB of an unfinished line can still be written over.
+// What a program draws on the alternate screen is not part of the log. But a program may crash or
+// be killed there without leaving the alternate screen, and other programs then print on it. So the
+// Cleaner keeps the text that came after the last drawing. That text becomes part of the log when
+// the stream ends, when the next program enters the alternate screen, and when the text has become
+// longer than any screen.
 //
-// The zero value is ready for use.
+// Text without controls passes byte for byte if it is UTF-8. A run of bytes that are not UTF-8
+// becomes U+FFFD. The text does not depend on how the stream is split into calls of Append. Memory
+// is bounded: only the last 64 KiB of an unfinished line can still be written over, and of the
+// lines before it the screen's, or 64 KiB if they are longer than the terminal is wide.
+//
+// The zero value is ready for use. Its terminal has 24 rows and 80 columns.
 type Cleaner struct {
-	line line
-	seq  sequence
-	rune []byte // the begin of a rune that is not complete
-	bad  bool   // the last character stands for bytes that are not UTF-8
+	page        page
+	rows, cols  int // of the terminal; 0: the default
+	seq         sequence
+	rune        []byte // the start of an incomplete rune
+	lastInvalid bool   // the last character is U+FFFD for invalid bytes
 
-	alt    bool // the alternate screen is on
-	behind line // of the alternate screen: what came behind the last thing that was drawn
-	drawn  bool // the alternate screen shows more than that
+	alt     bool // the alternate screen is on
+	undrawn page // the text on the alternate screen that came after the last drawing
+	drawn   bool // the alternate screen shows more than undrawn
 
-	chunk, left int // bytes of the last Append, and those of them that come after the sequence
-	queries     []Query
+	stepping bool  // AppendStep is under way
+	changed  bool  // text has come in this step
+	held     event // a complete sequence that the step has stopped before
+
+	chunkLen int // how many bytes the last Append got
+	restLen  int // how many of these come after the sequence
+	queries  []Query
+	buf      []byte
 }
 
-// maxBehind is how many bytes of complete lines on the alternate screen, with nothing drawn among
-// them, show that nobody draws there any more. The largest screens have less.
-const maxBehind = 64 << 10
+// maxUndrawn bounds the complete lines in undrawn, in bytes. So much text without any drawing shows
+// that no program draws on the alternate screen: the largest screens hold less.
+const maxUndrawn = 64 << 10
 
-// Append takes the next bytes of the stream, and appends to dst the text that can no longer change:
-// complete lines, each with a "\n" at its end, and the begin of a line that has got too long to be
-// kept.
+const (
+	defaultRows = 24
+	defaultCols = 80
+)
+
+// SetSize sets the size of the terminal. Sizes below 1 mean the default, and sizes above 1024 mean
+// 1024. Rows that are no longer on the screen become final at the next Append.
+func (c *Cleaner) SetSize(rows, cols int) {
+	c.rows, c.cols = min(max(rows, 0), maxSize), min(max(cols, 0), maxSize)
+}
+
+// Append reads the next bytes of the stream. It appends to dst the text that can no longer change:
+// complete lines, each with its "\n", and the start of a line that has become too long to keep.
 func (c *Cleaner) Append(dst, raw []byte) []byte {
-	c.line.out = dst
-	c.chunk, c.queries = len(raw), c.queries[:0]
-	raw = c.finishRune(raw)
+	c.begin(dst, raw)
+	c.read(raw)
+	return c.end()
+}
+
+// AppendStep is Append, except that it stops before a control that may rewrite other rows if text
+// has come since the step before. Then more is true, and the caller must call it again for rest. So
+// the caller can see each text that is on the screen for a while.
+func (c *Cleaner) AppendStep(dst, raw []byte) (text, rest []byte, more bool) {
+	c.begin(dst, raw)
+	c.stepping, c.changed = true, false
+	rest = c.read(raw)
+	c.stepping = false
+	return c.end(), rest, c.held != none
+}
+
+// begin begins an Append.
+func (c *Cleaner) begin(dst, raw []byte) {
+	c.page.out, c.page.finals = dst, c.page.finals[:0]
+	c.page.setUp(cmp.Or(c.rows, defaultRows), cmp.Or(c.cols, defaultCols))
+	c.chunkLen, c.queries = len(raw), c.queries[:0]
+	if held := c.held; held != none {
+		c.held = none
+		c.handle(held)
+	}
+}
+
+// end ends an Append.
+func (c *Cleaner) end() (text []byte) {
+	text, c.page.out = c.page.out, nil
+	return text
+}
+
+// read reads bytes of the stream. It returns those that remain because of AppendStep.
+func (c *Cleaner) read(raw []byte) (rest []byte) {
+	raw = c.completeRune(raw)
 	for len(raw) > 0 {
 		if c.seq.open() {
-			raw = raw[c.sequence(raw):]
+			raw = raw[c.parseSequence(raw):]
+			if c.held != none {
+				break
+			}
 			continue
 		}
 		n := textLen(raw)
 		if n == len(raw) {
 			n = wholeRunes(raw)
-			c.text(raw[:n])
+			c.writeText(raw[:n])
 			c.rune = append(c.rune, raw[n:]...)
-			break
+			return nil
 		}
-		c.text(raw[:n])
-		c.control(raw[n])
+		c.writeText(raw[:n])
+		c.handleControl(raw[n])
 		raw = raw[n+1:]
 	}
-	dst, c.line.out = c.line.out, nil
+	return raw
+}
+
+// Finals returns where the text of marked rows is in the text that the last Append has appended, in
+// order. Offsets include the bytes that dst had before. The result is valid until the next Append.
+func (c *Cleaner) Finals() []Final { return c.page.finals }
+
+// Mark marks all rows that can still be rewritten, so that Finals tells of them.
+func (c *Cleaner) Mark() {
+	for _, r := range c.page.rows {
+		r.marked = true
+	}
+}
+
+// Open returns the lines that can still be rewritten, each with an id that it keeps. All but the
+// last end with "\n". If the last does not, it is unfinished. An incomplete rune at its end is left
+// out. A text is valid until the next one.
+func (c *Cleaner) Open() iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) { c.buf = c.page.lines(c.buf, yield) }
+}
+
+// AppendOpen appends the text of the lines that can still be rewritten.
+func (c *Cleaner) AppendOpen(dst []byte) []byte {
+	for _, text := range c.Open() {
+		dst = append(dst, text...)
+	}
 	return dst
 }
 
-// Text returns the text of a whole stream, or of a piece of one.
+// Text returns the text of a whole stream, or of a part of one.
 func Text(raw []byte) string {
 	var c Cleaner
-	text := c.Flush(c.Append(nil, raw))
-	return string(append(text, c.Line()...))
+	return string(c.AppendOpen(c.Flush(c.Append(nil, raw))))
 }
 
-// Line returns the unfinished line as it is now, without an incomplete rune at its end. The bytes
-// are valid until the next call of a method.
-func (c *Cleaner) Line() []byte { return c.line.show() }
+// Line returns the line that the cursor is on, without an incomplete rune at its end. The bytes are
+// valid until the next call of a method.
+func (c *Cleaner) Line() []byte {
+	if len(c.page.rows) == 0 {
+		return nil
+	}
+	return c.page.cursor().visible()
+}
 
-// FullScreen reports whether the alternate screen is on. After Flush it reports whether it was left
-// on, and showed more than what Flush has returned.
+// FullScreen reports whether the alternate screen is on. After Flush, it reports whether the stream
+// left the alternate screen on and more was on it than the text that Flush has appended.
 func (c *Cleaner) FullScreen() bool { return c.alt }
 
-// A Query is what a program asks its terminal. The answer is typed.
-type Query struct {
-	Asks Asked
-	At   int // where it ends, in the bytes of the last Append
-}
-
-// Asked is what a Query asks for.
-type Asked byte
-
-const (
-	Status     Asked = iota + 1 // CSI 5 n: does the terminal work?
-	Cursor                      // CSI 6 n: where is the cursor?
-	Attributes                  // CSI c: what kind of terminal is it?
-)
-
-// maxQueries bounds what Queries returns.
-const maxQueries = 16
-
-// Queries returns what the bytes of the last Append have asked, in that order. It is valid until
-// the next Append.
-func (c *Cleaner) Queries() []Query { return c.queries }
-
-// query keeps the control sequence if it is a query.
-func (c *Cleaner) query() {
-	var asks Asked
-	switch arg := c.seq.arg(0, 0); {
-	case c.seq.prefix != 0 || c.seq.inter != 0:
-	case c.seq.final == 'n' && arg == 5:
-		asks = Status
-	case c.seq.final == 'n' && arg == 6:
-		asks = Cursor
-	case c.seq.final == 'c' && arg == 0:
-		asks = Attributes
-	}
-	if asks != 0 && len(c.queries) < maxQueries {
-		c.queries = append(c.queries, Query{asks, c.chunk - c.left})
-	}
-}
-
-// Flush says that the stream has ended, and appends to dst what this makes final, as Append does.
-// An incomplete escape sequence is dropped, an incomplete rune becomes U+FFFD, and text that came
-// on the alternate screen after all that was drawn there becomes part of the log.
+// Flush ends the stream. It appends to dst the text that the end makes final: all but the lines of
+// Open. It drops an incomplete escape sequence. An incomplete rune becomes U+FFFD. Text that came
+// on the alternate screen after the last drawing becomes part of the log.
 func (c *Cleaner) Flush(dst []byte) []byte {
-	c.line.out = dst
+	c.begin(dst, nil)
 	c.seq.state = ground
-	c.text(c.rune)
+	c.writeText(c.rune)
 	c.rune = c.rune[:0]
 	if c.alt {
-		c.log()
+		c.logUndrawn()
 	}
 	c.alt = c.alt && c.drawn
-	dst, c.line.out = c.line.out, nil
-	return dst
+	return c.end()
 }
 
-// Reset forgets everything, the unfinished line and the alternate screen included. The Cleaner is
-// as good as new.
+// Reset makes the Cleaner as good as new, with the same size. It forgets the lines of Open and the
+// alternate screen too.
 func (c *Cleaner) Reset() {
-	*c = Cleaner{line: line{text: c.line.text[:0]}, rune: c.rune[:0]}
+	*c = Cleaner{rows: c.rows, cols: c.cols, rune: c.rune[:0]}
 }
 
-// current returns the line that the cursor is on.
-func (c *Cleaner) current() *line {
+// current returns the page that is written to.
+func (c *Cleaner) current() *page {
 	if c.alt {
-		return &c.behind
+		return &c.undrawn
 	}
-	return &c.line
+	return &c.page
 }
 
-// log makes what came behind the drawing part of the log.
-func (c *Cleaner) log() {
-	if len(c.behind.out)+len(c.behind.show()) == 0 {
+// clearUndrawn forgets the text on the alternate screen. A row of it is final when it has ended.
+func (c *Cleaner) clearUndrawn() {
+	c.undrawn = page{out: c.undrawn.out[:0]}
+	c.undrawn.setUp(1, c.page.width)
+}
+
+// logUndrawn moves the text after the last drawing to the log.
+func (c *Cleaner) logUndrawn() {
+	if c.undrawn.isEmpty() {
 		return
 	}
-	c.line.end()
-	out := append(c.line.out, c.behind.out...)
-	c.line = c.behind
-	c.line.out = out
-	c.behind = line{}
+	p := &c.page
+	p.at = len(p.rows) - 1
+	p.finish(len(p.rows))
+	p.out = append(p.out, c.undrawn.out...)
+	r := c.undrawn.rows[0]
+	p.lastID++
+	r.id = p.lastID
+	p.rows, p.at, p.laidOut, p.known = append(p.rows, r), 0, false, false
+	p.top, p.bottom = 0, 0
+	c.clearUndrawn()
 }
 
-// row takes a control that moves the cursor to another row, or clears the screen.
-func (c *Cleaner) row() {
-	if !c.alt {
-		c.line.end()
-		return
-	}
-	c.drawn = c.drawn || len(c.behind.out)+len(c.behind.show()) > 0
-	c.behind.out = c.behind.out[:0]
-	c.behind.reset()
+// changeScreen notes that a program draws on the alternate screen.
+func (c *Cleaner) changeScreen() {
+	c.drawn = c.drawn || !c.undrawn.isEmpty()
+	c.clearUndrawn()
 }
 
-// check finds that nobody draws on the alternate screen any more.
-func (c *Cleaner) check() {
-	if len(c.behind.out) >= maxBehind {
-		c.log()
+// leaveIfUndrawn leaves the alternate screen if it shows that no program draws there.
+func (c *Cleaner) leaveIfUndrawn() {
+	if len(c.undrawn.out) >= maxUndrawn {
+		c.logUndrawn()
 		c.alt = false
 	}
 }
 
-// screen chooses the alternate screen, or the normal one.
-func (c *Cleaner) screen(alt bool) {
+// switchScreen switches to the alternate screen or to the normal one.
+func (c *Cleaner) switchScreen(alt bool) {
 	switch {
-	case c.alt && alt: // the program that entered it before has not left it
-		c.log()
+	case c.alt && alt: // the program that entered it last has not left it
+		c.logUndrawn()
 	case c.alt:
-		c.row()
+		c.changeScreen()
 	}
 	c.alt, c.drawn = alt, false
+	if alt {
+		c.clearUndrawn()
+	}
 }
 
-// finishRune completes the incomplete rune, or finds that it is broken, and returns the rest of
-// raw.
-func (c *Cleaner) finishRune(raw []byte) []byte {
+// completeRune completes the incomplete rune with bytes of raw, and writes it. An invalid rune is
+// written as such. completeRune returns the rest of raw.
+func (c *Cleaner) completeRune(raw []byte) []byte {
 	if len(c.rune) == 0 {
 		return raw
 	}
@@ -204,7 +268,7 @@ func (c *Cleaner) finishRune(raw []byte) []byte {
 		c.rune, raw = append(c.rune, raw[0]), raw[1:]
 	}
 	if len(raw) > 0 || utf8.FullRune(c.rune) {
-		c.text(c.rune)
+		c.writeText(c.rune)
 		c.rune = c.rune[:0]
 	}
 	return raw
@@ -212,130 +276,41 @@ func (c *Cleaner) finishRune(raw []byte) []byte {
 
 var replacement = []byte(string(utf8.RuneError))
 
-// text writes text. Controls of more than a byte are left out.
-func (c *Cleaner) text(s []byte) {
-	l := c.current()
+// writeText writes text without its controls of several bytes. s has no control of one byte.
+func (c *Cleaner) writeText(s []byte) {
+	p := c.current()
+	c.changed = c.changed || len(s) > 0
 	for len(s) > 0 {
 		if n := plainLen(s); n > 0 {
-			l.append(s[:n])
-			c.bad = false
+			p.write(s[:n])
+			c.lastInvalid = false
 			s = s[n:]
 			continue
 		}
 		r, size := utf8.DecodeRune(s)
-		if r == utf8.RuneError && !c.bad {
-			l.append(replacement)
-			c.bad = true
+		if r == utf8.RuneError && !c.lastInvalid {
+			p.write(replacement)
+			c.lastInvalid = true
 		}
 		s = s[size:]
 	}
-	c.check()
+	c.leaveIfUndrawn()
 }
 
-// sequence gives bytes to the open sequence, obeys it once it is complete, and returns how many
-// bytes it took.
-func (c *Cleaner) sequence(raw []byte) int {
+// parseSequence passes bytes to the open sequence, and handles the sequence when it is complete. It
+// returns how many bytes it has used.
+func (c *Cleaner) parseSequence(raw []byte) int {
 	n, e := c.seq.scan(raw)
-	c.left = len(raw) - n
+	c.restLen = len(raw) - n
 	switch e {
 	case control:
-		c.control(raw[n-1])
-	case escEnded:
-		c.escape()
-	case csiEnded:
-		c.csi()
+		c.handleControl(raw[n-1])
+	case escEnded, csiEnded:
+		if c.stepping && c.changed && c.rewrites(e) {
+			c.held = e
+		} else {
+			c.handle(e)
+		}
 	}
 	return n
-}
-
-func (c *Cleaner) control(b byte) {
-	if b == esc {
-		c.seq.begin()
-		return
-	}
-	l := c.current()
-	switch b {
-	case '\n', '\t':
-		l.append([]byte{b})
-	case '\r':
-		l.home()
-	case bs:
-		l.move(-1)
-	case vt, ff:
-		l.end()
-	}
-	c.check()
-}
-
-func (c *Cleaner) escape() {
-	if c.seq.inter != 0 {
-		return // a character set
-	}
-	l := c.current()
-	switch c.seq.final {
-	case '7': // DECSC
-		l.save()
-	case '8': // DECRC
-		if !l.restore() {
-			c.row()
-		}
-	case 'D', 'E': // IND, NEL
-		l.end()
-		c.check()
-	case 'M': // RI
-		c.row()
-	case 'c': // RIS
-		c.screen(false)
-		c.row()
-	}
-}
-
-func (c *Cleaner) csi() {
-	if on, ok := c.seq.switches(); ok {
-		c.screen(on)
-	}
-	c.query()
-	if c.seq.prefix != 0 || c.seq.inter != 0 {
-		return
-	}
-	s, l := &c.seq, c.current()
-	n := s.arg(0, 1)
-	switch s.final {
-	case 'C', 'a': // CUF, HPR
-		l.move(n)
-	case 'D': // CUB
-		l.move(-n)
-	case 'G', '`': // CHA, HPA
-		l.moveTo(n - 1)
-	case 'I': // CHT
-		l.moveTo((l.column()/tabWidth + n) * tabWidth)
-	case 'Z': // CBT
-		l.moveTo(((l.column()+tabWidth-1)/tabWidth - n) * tabWidth)
-	case 'K': // EL
-		l.erase(s.arg(0, 0))
-	case 'J': // ED
-		if mode := s.arg(0, 0); mode < 2 {
-			l.erase(mode)
-		} else {
-			c.row()
-		}
-	case 'X': // ECH
-		l.eraseCells(n)
-	case 'P': // DCH
-		l.deleteCells(n)
-	case '@': // ICH
-		l.insertCells(n)
-	case 'b': // REP
-		l.repeat(n)
-	case 's':
-		l.save()
-	case 'u':
-		if !l.restore() {
-			c.row()
-		}
-	// CUU, CUD, CNL, CPL, CUP, HVP, VPA, VPR; IL, DL, SU, SD, which move the line away; DECSTBM,
-	// which homes the cursor
-	case 'A', 'B', 'E', 'F', 'H', 'f', 'd', 'e', 'L', 'M', 'S', 'T', 'r':
-		c.row()
-	}
 }

@@ -11,19 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clean returns the text that a Cleaner makes of pieces of a stream, with the unfinished line at
-// its end.
+// clean returns a Cleaner's text for a stream in pieces, including the unfinished line.
 func clean(pieces ...[]byte) []byte {
 	var c Cleaner
 	var text []byte
 	for _, p := range pieces {
 		text = c.Append(text, p)
 	}
-	text = c.Flush(text)
-	return append(text, c.Line()...)
+	return c.AppendOpen(c.Flush(text))
 }
 
-// cut cuts raw into pieces at random.
+// cut splits raw into random pieces.
 func cut(raw []byte, r *rand.Rand) (pieces [][]byte) {
 	for len(raw) > 0 {
 		n := min(1+r.IntN(1+r.IntN(40)), len(raw))
@@ -151,18 +149,20 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"REP of nothing", "\x1b[3b\t\x1b[3bc\n", "\tc\n"},
 	{"DECSC, DECRC", "ab\x1b7cd\x1b8X\n", "abXd\n"},
 	{"CSI s, CSI u", "ab\x1b[scd\x1b[uX\n", "abXd\n"},
-	{"DECRC from another line", "ab\x1b7cd\nef\x1b8X\n", "abcd\nef\nX\n"},
+	{"DECRC from another line", "ab\x1b7cd\nef\x1b8X\n", "abXd\nef"},
 
-	{"cursor up", "one\x1b[Atwo\n", "one\ntwo\n"},
-	{"cursor down", "one\x1b[2Btwo\x1b[Ethree\x1b[Ffour\n", "one\ntwo\nthree\nfour\n"},
-	{"cursor to", "one\x1b[5;5Htwo\x1b[3;1fthree\x1b[7dfour\n", "one\ntwo\nthree\nfour\n"},
-	{"IND, NEL, RI, VT, FF", "a\x1bDb\x1bEc\x1bMd\ve\ff\n", "a\nb\nc\nd\ne\nf\n"},
+	{"cursor up", "one\x1b[Atwo\n", "   two\none"},
+	{"cursor up, rewritten", "one\ntwo\n\x1b[2A\x1b[Kuno\n", "uno\ntwo\n"},
+	{"cursor down", "one\x1b[2Btwo\x1b[Ethree\x1b[Ffour\n", "one\nfourwo\nthree"},
+	{"cursor to", "one\x1b[5;5Htwo\x1b[3;1fthree\x1b[7dfour\n", "three\n    two\n     four\none"},
+	{"IND, NEL, RI, VT, FF", "a\x1bDb\x1bEc\x1bMd\ve\ff\n", "a\n d\ne\nf\n"},
 	{"clear", "\x1b[H\x1b[2J\x1b[3Ja\n", "a\n"},
 	{"clear, home and below", "\x1b[H\x1b[Ja\n", "a\n"},
 	{"clear after text", "text\x1b[H\x1b[2Ja\n", "text\na\n"},
 	{"clear after spaces that were erased", "text\r\x1b[K\x1b[5C\x1b[Ha\n", "a\n"},
+	{"clear twice", "text\n\x1b[H\x1b[2Jone\ntwo\n\x1b[H\x1b[2Jthree\n", "text\nthree\n"},
 	{"RIS", "a\x1bcb\n", "a\nb\n"},
-	{"scrolling region", "a\x1b[1;10rb\n", "a\nb\n"},
+	{"scrolling region", "a\x1b[1;10rb\n", "b\na"},
 
 	{"alternate screen", "a\n\x1b[?1049hvi\nscreen\x1b[2;2H~\x1b[?1049lb\n", "a\nb\n"},
 	{"alternate screen, 47 and 1047", "\x1b[?47hx\x1b[?47la\x1b[?1047hx\x1b[?1047lb\n", "ab\n"},
@@ -177,8 +177,8 @@ var cleanerTests = []struct{ name, raw, want string }{
 	{"alternate screen, entered again", "\x1b[?1049hmenu\x1b[2;2Hrc " +
 		"137\nx\x1b[?1049hless\x1b[?1049lend\n", "rc 137\nxend\n"},
 	{"alternate screen, scrolled away", "\x1b[?1049hmenu\x1b[H" +
-		strings.Repeat("make\n", maxBehind/5+1) + "\x1b[Hend\n",
-		strings.Repeat("make\n", maxBehind/5+1) + "end\n"},
+		strings.Repeat("make\n", maxUndrawn/5+1) + "\x1b[Hend\n",
+		strings.Repeat("make\n", maxUndrawn/5+1) + "end\n"},
 	{"alternate screen, left by RIS", "ab\x1b[?1049hx\ny\x1bcc", "ab\nc"},
 	{"a request for its mode", "\x1b[?1049$pa\n", "a\n"},
 
@@ -186,7 +186,7 @@ var cleanerTests = []struct{ name, raw, want string }{
 		"a" + strings.Repeat(" ", maxGap-1) + "bc\n"},
 	{"a negative one is none", "a\x1b[-5Pb\n", "ab\n"},
 	{"apt's progress bar", "\x1b7\x1b[24;0f\x1b[42mProgress: [ 50%]\x1b[49m\x1b8Unpacking\n",
-		"Progress: [ 50%]\nUnpacking\n"},
+		"Unpacking\nProgress: [ 50%]"},
 }
 
 func TestCleaner(t *testing.T) {
@@ -201,6 +201,7 @@ func TestCleaner(t *testing.T) {
 
 func TestCleanerKeepsWhatIsNotFinal(t *testing.T) {
 	var c Cleaner
+	c.SetSize(1, 80)
 	step := func(raw, final, line string) {
 		t.Helper()
 		assert.Equal(t, "x"+final, string(c.Append([]byte("x"), []byte(raw))), "final")
@@ -250,7 +251,7 @@ func TestCleanerDoesNotMindPieces(t *testing.T) {
 	}
 }
 
-// randomOutput returns n random pieces of output, of kinds that affect each other.
+// randomOutput returns n random pieces of output of kinds that affect each other.
 func randomOutput(r *rand.Rand, n int) (raw []byte) {
 	kinds := []string{
 		"\r", "\n", "\r\n", "\b", "\t", "abc", "word and word", "漢字", "e\u0301", "\u0301", "\xff",
@@ -265,6 +266,8 @@ func randomOutput(r *rand.Rand, n int) (raw []byte) {
 		"\x1b[?6h", "\x1b[?6l", "\x1b[3;9r", "\x1b[r",
 		"\x1b[5;70H", "\x1b[24;80H", "\x1b[2L", "\x1b[2M", "\x1b[2S", "\x1b[2T", "\x1b[1J", "\x1bH",
 		"\x1b[g", "\x1b[3g", "\x1b#8",
+		"\x1b[2A", "\x1b[B", "\x1b[E", "\x1b[F", "\x1b[9d", "\x1b[s", "\x1b[u", "\x1bD", "\x1b[0J",
+		strings.Repeat("long ", 20),
 		"\u009b", "\u202e", "\xc2", "\x9b", "\xae", "\x1bPq", "\x1bP1;", "\x1b[-5P",
 		"\x1b[4000000000I", "\x1b[;0H", "\U0010fffd", "\U0010ffff",
 	}
@@ -277,13 +280,14 @@ func randomOutput(r *rand.Rand, n int) (raw []byte) {
 func TestQueries(t *testing.T) {
 	var c Cleaner
 	c.Append(nil, []byte("a\x1b[6nb\x1b[5"))
-	require.Equal(t, []Query{{Cursor, 5}}, c.Queries())
+	require.Equal(t, []Query{{QueryCursor, 5}}, c.Queries())
 	c.Append(nil, []byte("n\x1b[c\x1b[0c\x1b[>c\x1b[?6n\x1b[7n"))
-	require.Equal(t, []Query{{Status, 1}, {Attributes, 4}, {Attributes, 8}}, c.Queries())
+	require.Equal(t, []Query{{QueryStatus, 1}, {QueryAttributes, 4}, {QueryAttributes, 8}},
+		c.Queries())
 	c.Append(nil, []byte("\xe2\x82"))
 	require.Empty(t, c.Queries())
 	c.Append(nil, []byte("\xac\x1b[6n"))
-	require.Equal(t, []Query{{Cursor, 5}}, c.Queries())
+	require.Equal(t, []Query{{QueryCursor, 5}}, c.Queries())
 	c.Append(nil, bytes.Repeat([]byte("\x1b[6n"), 1000))
 	require.Len(t, c.Queries(), maxQueries)
 }

@@ -18,7 +18,7 @@ func ExampleCleaner() {
 		text = c.Append(text, []byte(raw))
 	}
 	text = c.Flush(text)
-	text = append(text, c.Line()...)
+	text = c.AppendOpen(text)
 	os.Stdout.Write(text)
 	// Output:
 	// Downloading

@@ -7,14 +7,13 @@ import (
 	"github.com/hinshun/vt10x"
 )
 
-// A filter stands before a vt10x terminal and protects it from its input: vt10x panics at a
-// negative parameter, a large one keeps it busy for minutes, it stops at a broken rune, and it
-// mistakes private sequences for others with the same last byte. The filter passes text, and the
-// sequences that vt10x knows, with sane parameters. It drops all others, and colours, which nobody
-// sees here.
+// A filter protects a vt10x terminal from its input. vt10x panics at a negative parameter, is busy
+// for minutes with a large one, stops at an invalid rune, and mistakes private sequences for others
+// with the same last byte. The filter passes text, and the sequences that vt10x knows, with
+// parameters in range. It drops all other sequences, and colours, because only text is rendered.
 //
-// The filter also does what vt10x lacks or does wrong: wide runes, combining marks, insert mode,
-// REP, SO and SI, RIS, ED 1 on the second row, and a switch to the screen that is on already.
+// The filter also implements what vt10x lacks or does wrong: wide runes, combining marks, insert
+// mode, REP, SO and SI, RIS, ED 1 on the second row, and a switch to the screen that is already on.
 type filter struct {
 	vt         vt10x.Terminal
 	rows, cols int
@@ -24,43 +23,44 @@ type filter struct {
 	alt      bool    // the alternate screen is on
 	insert   bool    // insert mode is on
 	charsets [2]byte // G0 and G1; '0' is line drawing
-	shift    int     // which of them is in use
+	shift    int     // the index of the one in use
 
-	last     glyph // for REP
-	clusters []string
-	numbers  map[string]rune
+	last     glyph           // the last character, for REP
+	clusters []string        // characters of several runes
+	numbers  map[string]rune // the runes that stand for them
 }
 
-// A glyph is a character as vt10x knows it, and its width in columns. In vt10x each rune takes one
-// cell. So a wide rune is followed by secondHalf, and for a character of several runes a number
-// stands in plane 16 of Unicode: firstCluster plus its index in clusters. Runes that really are in
-// that plane, which is for private use, get such numbers too.
+// A glyph is a character as it is stored in vt10x, and its width in columns. In vt10x each rune
+// takes one cell. So a wide rune is followed by secondHalf. A character of several runes is
+// represented by one rune of plane 16 of Unicode, which is for private use: firstCluster plus the
+// character's index in clusters. Runes of the stream that are in that plane are represented in this
+// way too.
 type glyph struct {
 	r     rune
 	width int
 }
 
 const (
-	firstPrintable = 0xa0 // the first beyond ASCII: C1 controls come before it
-	firstCluster   = 0x100000
-	secondHalf     = utf8.MaxRune
+	firstNonControl = 0xa0 // the first rune after the C1 controls
+	firstCluster    = 0x100000
+	secondHalf      = utf8.MaxRune
 
-	// Bits of vt10x's Cursor.State, which does not export their names.
-	wrapNext   = 1 << 1 // the last column has been written to, and the next character wraps
+	// These are bits of vt10x's Cursor.State. vt10x does not export their names.
+	wrapNext   = 1 << 1 // the last column has been written to, so the next character wraps
 	originMode = 1 << 2 // rows count from the top of the scrolling region
 )
 
-// write filters raw. vt has what was passed after the next flush.
+// write filters raw. The next flush writes what has passed to vt.
 func (f *filter) write(raw []byte) {
 	for len(raw) > 0 {
 		if f.seq.open() {
-			raw = raw[f.sequence(raw):]
+			raw = raw[f.parseSequence(raw):]
 			continue
 		}
 		n := textLen(raw)
-		f.text(raw[:n])
+		f.passText(raw[:n])
 		if n < len(raw) {
-			f.control(raw[n])
+			f.handleControl(raw[n])
 			n++
 		}
 		raw = raw[n:]
@@ -68,11 +68,11 @@ func (f *filter) write(raw []byte) {
 }
 
 func (f *filter) flush() {
-	f.vt.Write(f.buf) // never fails, as it gets whole runes
+	f.vt.Write(f.buf) // never fails, because buf holds whole runes
 	f.buf = f.buf[:0]
 }
 
-// cursor returns vt's cursor after all that was passed.
+// cursor flushes, and returns vt's cursor.
 func (f *filter) cursor() vt10x.Cursor {
 	f.flush()
 	return f.vt.Cursor()
@@ -92,29 +92,29 @@ func (f *filter) passCSI(final byte, params ...int) {
 	f.buf = append(f.buf, final)
 }
 
-// text passes text, with "\n" and "\t" in it.
-func (f *filter) text(s []byte) {
+// passText passes text, which may contain "\n" and "\t".
+func (f *filter) passText(s []byte) {
 	for len(s) > 0 {
 		n := asciiLen(s)
 		if n < len(s) && s[n] >= utf8.RuneSelf {
-			n-- // the last character may have marks
+			n-- // marks may follow the last ASCII character
 		}
 		switch {
 		case s[0] == '\n' || s[0] == '\t':
-			f.control(s[0])
+			f.handleControl(s[0])
 			n = 1
 		case n > 0 && !f.insert:
 			f.buf = append(f.buf, s[:n]...)
 			f.last = glyph{rune(s[n-1]), 1}
 		default:
 			n = clusterLen(s)
-			f.put(f.glyph(s[:n]))
+			f.passGlyph(f.glyphOf(s[:n]))
 		}
 		s = s[n:]
 	}
 }
 
-// clusterLen returns the length of the first character of s: a rune, and the marks on it.
+// clusterLen returns the length of the first character of s: a rune and its combining marks.
 func clusterLen(s []byte) int {
 	_, n := utf8.DecodeRune(s)
 	for n < min(len(s), maxMarks) && s[n] >= utf8.RuneSelf {
@@ -127,18 +127,18 @@ func clusterLen(s []byte) int {
 	return n
 }
 
-// glyph returns the glyph of a character. The width is 0 if there is nothing to be seen.
-func (f *filter) glyph(s []byte) glyph {
+// glyphOf returns the glyph of a character. The width of an invisible character is 0.
+func (f *filter) glyphOf(s []byte) glyph {
 	r, size := utf8.DecodeRune(s)
 	g := glyph{r, runeWidth(r)}
 	if len(s) == size && r < firstCluster {
 		return g
 	}
-	cluster := string(r) + string(s[size:]) // s may begin with a byte that is not UTF-8
+	cluster := string(r) + string(s[size:]) // the first byte of s may be invalid
 	number, ok := f.numbers[cluster]
 	if !ok {
 		number = firstCluster + rune(len(f.clusters))
-		if number == secondHalf { // no room for more
+		if number == secondHalf { // all numbers are in use
 			return glyph{utf8.RuneError, 1}
 		}
 		if f.numbers == nil {
@@ -151,23 +151,23 @@ func (f *filter) glyph(s []byte) glyph {
 	return g
 }
 
-// character is the reverse of glyph: the text of a rune on vt.
-func (f *filter) character(r rune) string {
+// textOf returns the character that a rune on vt stands for. It is the inverse of glyphOf.
+func (f *filter) textOf(r rune) string {
 	if r >= firstCluster && r != secondHalf {
 		return f.clusters[r-firstCluster]
 	}
 	return string(r)
 }
 
-// put passes a glyph.
-func (f *filter) put(g glyph) {
+// passGlyph passes a glyph.
+func (f *filter) passGlyph(g glyph) {
 	if g.width == 0 {
 		return
 	}
 	f.last = g
 	if g.width == 2 {
 		if cur := f.cursor(); cur.X == f.cols-1 && cur.State&wrapNext == 0 {
-			f.pass(" ") // there is no room for both halves: they go to the next line
+			f.pass(" ") // both halves must be on the same line, so they go to the next one
 		}
 	}
 	if f.insert && f.cursor().State&wrapNext == 0 {
@@ -179,22 +179,22 @@ func (f *filter) put(g glyph) {
 	}
 }
 
-// sequence gives bytes to the open sequence, passes it if it is complete, and returns how many
-// bytes it took.
-func (f *filter) sequence(raw []byte) int {
+// parseSequence passes bytes to the open sequence, and handles the sequence when it is complete. It
+// returns how many bytes it has used.
+func (f *filter) parseSequence(raw []byte) int {
 	n, e := f.seq.scan(raw)
 	switch e {
 	case control:
-		f.control(raw[n-1])
+		f.handleControl(raw[n-1])
 	case escEnded:
-		f.escape()
+		f.handleEscape()
 	case csiEnded:
-		f.csi()
+		f.handleCSI()
 	}
 	return n
 }
 
-func (f *filter) control(b byte) {
+func (f *filter) handleControl(b byte) {
 	switch b {
 	case esc:
 		f.seq.begin()
@@ -207,15 +207,15 @@ func (f *filter) control(b byte) {
 		f.buf = append(f.buf, b)
 	case so:
 		f.shift = 1
-		f.charset()
+		f.passCharset()
 	case si:
 		f.shift = 0
-		f.charset()
+		f.passCharset()
 	}
 }
 
-// charset makes the character set in use vt's G0, as vt has no other.
-func (f *filter) charset() {
+// passCharset makes the character set in use vt's G0. vt has no other.
+func (f *filter) passCharset() {
 	if f.charsets[f.shift] == '0' {
 		f.pass("\x1b(0")
 	} else {
@@ -223,14 +223,14 @@ func (f *filter) charset() {
 	}
 }
 
-func (f *filter) escape() {
+func (f *filter) handleEscape() {
 	switch final := f.seq.final; f.seq.inter {
 	case '(':
 		f.charsets[0] = final
-		f.charset()
+		f.passCharset()
 	case ')':
 		f.charsets[1] = final
-		f.charset()
+		f.passCharset()
 	case '#':
 		if final == '8' { // DECALN
 			f.pass("\x1b#8")
@@ -241,12 +241,13 @@ func (f *filter) escape() {
 			f.buf = append(f.buf, esc, final)
 		case 'c': // RIS
 			f.alt, f.insert, f.charsets, f.shift = false, false, [2]byte{}, 0
-			f.pass("\x1bc\x1b[2J") // vt10x itself mistakes rows for columns, and clears only a part
+			// vt10x's own RIS takes rows for columns, and clears only a part of the screen.
+			f.pass("\x1bc\x1b[2J")
 		}
 	}
 }
 
-func (f *filter) csi() {
+func (f *filter) handleCSI() {
 	s := &f.seq
 	if s.inter != 0 || s.prefix != 0 {
 		if s.inter == 0 && s.prefix == '?' {
@@ -259,7 +260,7 @@ func (f *filter) csi() {
 		'e':
 		f.passCSI(s.final, s.arg(0, 1))
 	case 'T':
-		if len(s.params) < 2 { // else it is about the mouse
+		if len(s.params) < 2 { // with more parameters it starts mouse tracking
 			f.passCSI('T', s.arg(0, 1))
 		}
 	case 'H', 'f':
@@ -272,16 +273,16 @@ func (f *filter) csi() {
 		}
 	case 'b': // REP
 		for range min(s.arg(0, 1), f.cols) {
-			f.put(f.last)
+			f.passGlyph(f.last)
 		}
 	default:
-		f.csiState()
+		f.handleStateCSI()
 	}
 }
 
-// csiState passes a control sequence that changes no character: tab stops, modes, margins, the
-// saved cursor.
-func (f *filter) csiState() {
+// handleStateCSI handles a control sequence that changes no character: tab stops, modes, margins
+// and the saved cursor.
+func (f *filter) handleStateCSI() {
 	s := &f.seq
 	switch s.final {
 	case 'g':
@@ -306,12 +307,12 @@ func (f *filter) csiState() {
 	}
 }
 
-// eraseScreen passes an ED. The saved lines of mode 3 are not on the screen.
+// eraseScreen passes an ED. It drops mode 3, which erases lines that are not on the screen.
 func (f *filter) eraseScreen(mode int) {
 	if mode > 2 {
 		return
 	}
-	// vt10x forgets the row above
+	// For the second row, vt10x does not erase the row above it.
 	if cur := f.cursor(); mode == 1 && cur.Y == 1 && cur.State&originMode == 0 {
 		f.pass("\x1b[1;1H\x1b[2K")
 		f.passCSI('H', 2, cur.X+1)
@@ -319,7 +320,7 @@ func (f *filter) eraseScreen(mode int) {
 	f.passCSI('J', mode)
 }
 
-// privateModes passes DECSET and DECRST of the modes that change what is shown.
+// privateModes passes DECSET and DECRST for modes that change what the screen shows.
 func (f *filter) privateModes() {
 	on := f.seq.final == 'h'
 	if !on && f.seq.final != 'l' {
@@ -328,16 +329,17 @@ func (f *filter) privateModes() {
 	for _, p := range f.seq.params {
 		switch {
 		case isScreenMode(p):
-			f.screen(on, p)
+			f.switchScreen(on, p)
 		case p == 6 || p == 7 || p == 1048: // DECOM, DECAWM, cursor
 			f.passMode(on, p)
 		}
 	}
 }
 
-// screen switches between the normal and the alternate screen. (vt10x, when asked to leave the
-// alternate screen while it is on the normal one, enters it.)
-func (f *filter) screen(on bool, mode int) {
+// switchScreen switches to the alternate screen or to the normal one. It does nothing if that
+// screen is on: asked to leave the alternate screen while the normal one is on, vt10x would enter
+// it.
+func (f *filter) switchScreen(on bool, mode int) {
 	if on == f.alt {
 		return
 	}

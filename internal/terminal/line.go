@@ -7,80 +7,45 @@ import (
 )
 
 const (
-	maxLine = 64 << 10 // how many bytes, or cells, of a line can still be written over
-	// columns: how far beyond the end of the line the cursor, or an edit, can get
-	maxGap   = 4096
+	maxLine  = 64 << 10 // how many bytes, or cells, of a line can still be written over
+	maxGap   = 4096     // how many columns beyond the end of the line a cursor or an edit can reach
 	tabWidth = 8
 )
 
-// A line is the line that the cursor is on. What is written to it is UTF-8. Most lines are only
-// written to at their end, and stay plain text. At the first write elsewhere, a line is taken apart
-// into cells; the next line is plain again.
+// A line is the text of a row, which may be longer than the terminal is wide. It is UTF-8. Most
+// lines are only written to at their end: they stay plain text. At the first write elsewhere, a
+// line is converted to cells, until the cursor leaves it.
 type line struct {
-	out    []byte // text that can no longer change
-	text   []byte // a plain line
-	atHome bool   // of a plain line: the cursor is at its begin, not at its end
-	edited bool   // the line is in cells, not in text
-	cells  []cell
-	col    int // the cursor, of an edited line
-	saved  int // 1 + the column saved on this line, 0 if there is none
-	shown  []byte
+	text    []byte // a plain line
+	atHome  bool   // the cursor of a plain line is at its start, not at its end
+	inCells bool   // the line is in cells, not in text
+	cells   []cell
+	col     int    // the cursor's column, for a line in cells
+	written int    // the column behind the last write, for a line in cells
+	shown   []byte // the buffer of visible
 }
 
-// append writes s at the cursor. Each "\n" in s ends a line, which goes to out.
-func (l *line) append(s []byte) {
-	for len(s) > 0 {
-		switch {
-		case !l.edited && !l.atHome:
-			s = l.appendPlain(s)
-		case s[0] == '\n':
-			l.newline()
-			s = s[1:]
-		default:
-			n := bytes.IndexByte(s, '\n')
-			if n < 0 {
-				n = len(s)
-			}
-			s = s[l.write(s[:n]):]
-		}
-		l.shorten()
-	}
-}
-
-// appendPlain appends to a plain line, and returns the rest of s if the line gets too long.
-func (l *line) appendPlain(s []byte) []byte {
-	if bytes.IndexByte(s, '\n') >= 0 { // mostly there is none, and LastIndexByte is slow
-		i := bytes.LastIndexByte(s, '\n')
-		l.out = append(l.out, l.text...)
-		l.out = append(l.out, s[:i+1]...)
-		l.reset()
-		s = s[i+1:]
-	}
-	n := min(len(s), maxLine-len(l.text))
-	l.text = append(l.text, s[:n]...)
-	return s[n:]
-}
-
-// write writes s, which has no "\n", at the cursor of an edited line, as far as that gets no longer
-// than maxLine.
+// write writes s, which has no "\n", at the cursor, in cells. It stops when the line has maxLine
+// cells, and returns how many bytes it has written.
 func (l *line) write(s []byte) (n int) {
-	l.edit()
+	l.toCells()
 	for n < len(s) && len(l.cells) < maxLine {
-		n += l.put(s[n:])
+		n += l.putFirst(s[n:])
 	}
 	return n
 }
 
-// shorten moves the older part of a line that has got too long to out. At which lengths depends on
-// the line alone, not on the pieces in which it came.
-func (l *line) shorten() {
+// shorten moves the first half of a line that has become too long to dst. Where it cuts depends
+// only on the line, not on the pieces in which the line came. columns is how many columns it has
+// cut off a line in cells.
+func (l *line) shorten(dst []byte) (out []byte, columns int) {
 	const cut = maxLine / 2
 	for len(l.text) >= maxLine {
 		n := cut
 		for !utf8.RuneStart(l.text[n]) {
 			n--
 		}
-		l.out = append(l.out, l.text[:n]...)
+		dst = append(dst, l.text[:n]...)
 		l.text = append(l.text[:0], l.text[n:]...)
 	}
 	for len(l.cells) >= maxLine {
@@ -88,114 +53,106 @@ func (l *line) shorten() {
 		for l.cells[n].r == spanned {
 			n--
 		}
-		l.out = appendCells(l.out, l.cells[:n])
+		dst = appendCells(dst, l.cells[:n])
 		l.cells = slices.Delete(l.cells, 0, n)
-		l.col = max(l.col-n, 0)
-		if l.saved > 0 {
-			l.saved = max(l.saved-n, 1)
-		}
+		l.col, l.written = max(l.col-n, 0), max(l.written-n, 0)
+		columns += n
 	}
+	return dst, columns
 }
 
-// show returns the text of the line.
-func (l *line) show() []byte {
-	if !l.edited {
+// visible returns the text of the line. It is valid until the next call of a method.
+func (l *line) visible() []byte {
+	if !l.inCells {
 		return l.text
 	}
+	l.shown = appendCells(l.shown[:0], l.cells[:l.cellsEnd()])
+	return l.shown
+}
+
+// cellsEnd returns how many cells are left of the blanks at the end of a line in cells.
+func (l *line) cellsEnd() int {
 	end := len(l.cells)
 	for end > 0 && l.cells[end-1] == (cell{}) {
 		end--
 	}
-	l.shown = appendCells(l.shown[:0], l.cells[:end])
-	return l.shown
+	return end
 }
 
-// newline ends the line.
-func (l *line) newline() {
-	l.out = append(l.out, l.show()...)
-	l.out = append(l.out, '\n')
-	l.reset()
-}
+// isEmpty reports whether there is nothing on the line.
+func (l *line) isEmpty() bool { return len(l.text) == 0 && (!l.inCells || l.cellsEnd() == 0) }
 
-// end ends the line if there is something on it. If not, it begins anew.
-func (l *line) end() {
-	if len(l.show()) > 0 {
-		l.newline()
+// pack makes a line plain that the cursor leaves.
+func (l *line) pack() {
+	if l.inCells {
+		text := appendCells(l.text[:0], l.cells[:l.cellsEnd()])
+		l.reset()
+		l.text = text
 	}
-	l.reset()
+	l.atHome = false
 }
 
 // reset makes the line empty and plain.
 func (l *line) reset() {
 	l.text, l.cells = l.text[:0], l.cells[:0]
-	l.atHome, l.edited, l.col, l.saved = false, false, 0, 0
+	l.atHome, l.inCells, l.col, l.written = false, false, 0, 0
 }
 
-// edit takes a plain line apart.
-func (l *line) edit() {
-	if l.edited {
+// toCells converts a plain line to cells.
+func (l *line) toCells() {
+	if l.inCells {
 		return
 	}
-	l.edited, l.cells, l.col = true, l.cells[:0], 0
+	l.inCells, l.cells, l.col = true, l.cells[:0], 0
 	for s := l.text; len(s) > 0; {
-		s = s[l.put(s):]
+		s = s[l.putFirst(s):]
 	}
+	l.written = l.col
 	if l.atHome {
 		l.col = 0
 	}
 	l.text, l.atHome = l.text[:0], false
 }
 
-// settle makes an edited line plain again if nothing is left of it.
-func (l *line) settle() {
-	if l.edited && len(l.cells) == 0 && l.col == 0 {
-		l.edited = false
+// plainIfEmpty makes a line in cells plain if it is empty and the cursor is at its start.
+func (l *line) plainIfEmpty() {
+	if l.inCells && len(l.cells) == 0 && l.col == 0 {
+		l.inCells = false
 	}
 }
 
 // home moves the cursor to column 0.
 func (l *line) home() {
-	l.col, l.atHome = 0, !l.edited && len(l.text) > 0
-	l.settle()
+	l.col, l.atHome = 0, !l.inCells && len(l.text) > 0
+	l.plainIfEmpty()
 }
 
 func (l *line) column() int {
-	l.edit()
+	if !l.inCells && (l.atHome || len(l.text) == 0) {
+		return 0
+	}
+	l.toCells()
 	return l.col
 }
 
-// moveTo moves the cursor to a column, but not farther than column maxGap or the line's end,
+// moveTo moves the cursor to a column, at most to column maxGap or to the end of the line,
 // whichever is farther.
 func (l *line) moveTo(col int) {
-	l.edit()
+	l.toCells()
 	l.col = min(max(col, 0), max(len(l.cells), maxGap))
-	l.settle()
+	l.plainIfEmpty()
 }
 
-// move moves the cursor by n columns.
-func (l *line) move(n int) { l.moveTo(l.column() + n) }
-
-// save remembers the cursor's column, for as long as the line lasts.
-func (l *line) save() {
-	l.saved = 1 + l.column()
-	l.settle()
-}
-
-// restore moves the cursor back to the saved column. It reports whether that was saved on this
-// line.
-func (l *line) restore() bool {
-	if l.saved > 0 {
-		l.moveTo(l.saved - 1)
-	}
-	return l.saved > 0
-}
-
-// erase erases from the cursor to the end (mode 0), from the begin to the cursor (1), or all (2).
+// erase erases from the cursor to the end (mode 0), from the start to the cursor (1), or all (2).
 func (l *line) erase(mode int) {
-	if !l.edited && !l.atHome && mode == 0 {
-		return // compilers and grep write it after each colour
+	if !l.inCells && !l.atHome && mode == 0 {
+		return // a common case: compilers and grep write it after each colour
 	}
-	l.edit()
+	if !l.inCells && (mode == 0 || mode == 2) && (l.atHome || len(l.text) == 0) {
+		l.reset()
+		return
+	}
+	l.toCells()
 	switch mode {
 	case 0:
 		l.split(l.col)
@@ -206,54 +163,61 @@ func (l *line) erase(mode int) {
 	case 2:
 		l.cells = l.cells[:0]
 	}
-	l.settle()
+	l.plainIfEmpty()
 }
 
 // eraseCells erases n cells from the cursor on.
 func (l *line) eraseCells(n int) {
-	if from, to := l.section(n); from < to {
+	if from, to := l.cellRange(n); from < to {
 		clear(l.cells[from:to])
 	}
 }
 
-// deleteCells takes n cells out at the cursor; the rest moves left.
+// deleteCells deletes n cells at the cursor. The rest of the line moves left.
 func (l *line) deleteCells(n int) {
-	if from, to := l.section(n); from < to {
-		l.untab(to)
+	if from, to := l.cellRange(n); from < to {
+		l.blankTabs(to)
 		l.cells = slices.Delete(l.cells, from, to)
 	}
 }
 
-// insertCells inserts n blanks at the cursor; the rest moves right.
+// insertCells inserts n blanks at the cursor. The rest of the line moves right.
 func (l *line) insertCells(n int) {
-	if from, to := l.section(0); from == to && from < len(l.cells) {
-		l.untab(from)
+	if from, to := l.cellRange(0); from == to && from < len(l.cells) {
+		l.blankTabs(from)
 		n = min(n, maxGap)
 		l.cells = slices.Grow(l.cells, n)[:len(l.cells)+n]
 		copy(l.cells[from+n:], l.cells[from:])
 		clear(l.cells[from : from+n])
-		l.shorten()
 	}
 }
 
-// section edits the line, and returns the range of the n cells from the cursor on. No character
-// crosses its borders.
-func (l *line) section(n int) (from, to int) {
-	l.edit()
+// cellRange converts the line to cells, and returns the range of the n cells from the cursor on. It
+// blanks characters that are only partly in the range.
+func (l *line) cellRange(n int) (from, to int) {
+	l.toCells()
 	l.split(l.col)
 	l.split(l.col + n)
 	return min(l.col, len(l.cells)), min(l.col+n, len(l.cells))
 }
 
-// repeat writes the character before the cursor n more times.
-func (l *line) repeat(n int) {
-	l.edit()
+// repeated returns the character before the cursor, n times.
+func (l *line) repeated(n int) []byte {
+	l.toCells()
 	i := l.col - 1
 	for i > 0 && i < len(l.cells) && l.cells[i].r == spanned {
 		i--
 	}
 	if i < 0 || i >= len(l.cells) || l.cells[i].r <= blank || l.cells[i].r == '\t' {
-		return
+		return nil
 	}
-	l.append(bytes.Repeat(appendCells(nil, l.cells[i:i+1]), min(n, maxGap)))
+	return bytes.Repeat(appendCells(nil, l.cells[i:i+1]), min(n, maxGap))
+}
+
+// truncate cuts the line to n columns.
+func (l *line) truncate(n int) {
+	if l.inCells && len(l.cells) > n {
+		l.split(n)
+		l.cells = l.cells[:n]
+	}
 }

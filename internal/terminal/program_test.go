@@ -23,17 +23,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A program runs on a terminal of 24 × 80 without ONLCR, as the commands of a session do.
+// A program runs on a terminal of 24 × 80 without ONLCR, as a session's commands do.
 type program struct {
 	t       *testing.T
 	tty     *os.File
 	mu      sync.Mutex
 	raw     []byte
-	changed chan struct{} // gets a value after raw has grown
+	changed chan struct{} // receives a value after raw has grown
 }
 
-// start runs a shell script, with "$1" and so on. The test is skipped if one of the programs it
-// needs is missing.
+// start runs a shell script with arguments. It skips the test if one of the programs in needs is
+// missing.
 func start(t *testing.T, needs []string, script string, args ...string) *program {
 	t.Helper()
 	for _, name := range append(needs, "sh", "stty") {
@@ -53,8 +53,8 @@ func start(t *testing.T, needs []string, script string, args ...string) *program
 		p.read()
 	}()
 	t.Cleanup(func() {
-		// With all that it has started: the terminal is in blocking mode, where Close frees no
-		// Read, and only the end of its last program does.
+		// Kill the whole group: the terminal is in blocking mode, so Close does not end a Read.
+		// Only the end of the last program on the terminal does.
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
 		tty.Close()
@@ -92,7 +92,7 @@ func (p *program) keys(s string) {
 	require.NoError(p.t, err)
 }
 
-// shows waits until the screen starts with these lines, and has the cursor at row and col.
+// shows waits until the screen starts with these lines and the cursor is at row and col.
 func (p *program) shows(row, col int, want ...string) {
 	p.t.Helper()
 	p.until(func(lines []string, r, c int) bool {
@@ -105,7 +105,7 @@ func (p *program) shows(row, col int, want ...string) {
 	}, fmt.Sprintf("cursor at %d, %d, and\n%s", row, col, strings.Join(want, "\n")))
 }
 
-// until waits until the screen is ok.
+// until waits until ok returns true.
 func (p *program) until(ok func(lines []string, row, col int) bool, want string) {
 	p.t.Helper()
 	timeout := time.After(20 * time.Second)
@@ -123,7 +123,7 @@ func (p *program) until(ok func(lines []string, row, col int) bool, want string)
 	}
 }
 
-// numbered writes a file of n lines, and returns its name and the lines.
+// numbered writes a file of n lines. It returns the file's name and the lines.
 func numbered(t *testing.T, n int) (name string, lines []string) {
 	for i := range n {
 		lines = append(lines, fmt.Sprintf("%*sline %d", i%7, "", i+1))
@@ -162,7 +162,7 @@ func TestVim(t *testing.T) {
 	p.shows(2, 0, "before", "after", "")
 }
 
-// lead returns how many spaces a line has at its begin.
+// lead returns the number of spaces at the start of a line.
 func lead(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 func TestLess(t *testing.T) {
@@ -192,8 +192,7 @@ func TestTop(t *testing.T) {
 				header = i
 			}
 		}
-		// A process below the header, with its columns under it, and nothing left over from another
-		// line.
+		// There is a process below the header, with all its columns.
 		return strings.HasPrefix(lines[0], "top - ") && header > 0 &&
 			strings.HasPrefix(lines[1], "Tasks:") && len(strings.Fields(lines[header+1])) >= 12
 	}

@@ -14,7 +14,7 @@ func TestRender(t *testing.T) {
 	tests := []struct {
 		name, raw  string
 		rows, cols int
-		want       string // the lines; those missing are empty
+		want       string // the first lines; the others are empty
 		row, col   int
 	}{
 		{"nothing", "", 2, 5, "", 0, 0},
@@ -133,7 +133,7 @@ func TestRenderManyClusters(t *testing.T) {
 	assert.Contains(t, lines[1], "the end")
 }
 
-// checkRender renders raw, and checks what is true of any screen.
+// checkRender renders raw and checks what must be true of every screen.
 func checkRender(t *testing.T, raw []byte, rows, cols int) {
 	t.Helper()
 	begin := time.Now()

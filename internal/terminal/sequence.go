@@ -1,6 +1,6 @@
 package terminal
 
-// C0 controls, and DEL, that mean something here.
+// These are the C0 controls that have an effect, and DEL.
 const (
 	bel = 0x07
 	bs  = 0x08
@@ -14,21 +14,21 @@ const (
 	del = 0x7f
 )
 
-// A sequence parses the escape sequence that is coming in, if there is one. It follows the state
-// machine of the VT500 (https://vt100.net/emu/dec_ansi_parser) and xterm, with one difference: a
-// broken sequence must not swallow the rest of the output. So strings other than sixel images,
-// which have lines, end with the line, and all strings after maxString bytes.
+// A sequence parses one escape sequence at a time. It follows the state machine of the VT500
+// (https://vt100.net/emu/dec_ansi_parser) and xterm, with one difference: a broken sequence must
+// not swallow the rest of the output. So a string ends at the end of the line, unless it is a sixel
+// image, which may contain line breaks. Every string ends after maxString bytes.
 //
-// The decoder of charmbracelet/x/ansi, as of v0.11.9, cannot be used: it panics at the 33rd
+// The decoder of charmbracelet/x/ansi cannot be used. As of v0.11.9, it panics at the 33rd
 // parameter, lets large parameters overflow, mistakes bytes of UTF-8 for 8-bit controls, and needs
 // each sequence in one piece.
 type sequence struct {
 	state  sequenceState
-	prefix byte  // private marker of a CSI, one of "<=>?", or 0
-	inter  byte  // the last intermediate byte, or 0
-	final  byte  // set once the sequence is complete
+	prefix byte  // the private marker of a CSI, one of "<=>?"; 0: none
+	inter  byte  // the last intermediate byte; 0: none
+	final  byte  // set when the sequence is complete
 	params []int // 0 where omitted
-	size   int   // bytes of a string so far
+	size   int   // length of a string so far, in bytes
 }
 
 type sequenceState uint8
@@ -37,44 +37,45 @@ const (
 	ground sequenceState = iota // in no sequence
 	escape                      // after ESC
 	csi                         // after ESC [
-	// in a CSI that makes no sense: it ends like any other, without effect
-	broken
+	broken                      // in an invalid CSI: it ends like any other, and has no effect
+
+	// The rest are strings.
 	str   // in a string that ends with the line, such as an OSC
-	dcs   // in a DCS, in the parameters that it begins with
+	dcs   // in the parameters at the start of a DCS
 	sixel // in a DCS that holds a sixel image
 )
 
 const (
 	maxParams = 32
-	maxParam  = 1<<15 - 1 // larger ones mean this
-	maxString = 16 << 20  // images come in strings
+	maxParam  = 1<<15 - 1 // larger values are reduced to it
+	maxString = 16 << 20  // large, because images come in strings
 )
 
-// An event is what scan has found.
+// An event says what scan has found.
 type event uint8
 
 const (
-	none event = iota // nothing to do
-	// the last byte is a C0 control, to be obeyed at once, also inside a sequence
-	control
-	escEnded // an escape sequence is complete: inter, final
-	csiEnded // a control sequence is complete: prefix, params, inter, final
+	none     event = iota
+	control        // the last byte is a C0 control, which takes effect even within a sequence
+	escEnded       // an escape sequence is complete: inter and final are set
+	csiEnded       // a control sequence is complete: prefix, params, inter and final are set
 )
 
 func (s *sequence) open() bool { return s.state != ground }
 
-// begin opens a sequence, after an ESC.
+// begin opens a sequence. An ESC has come.
 func (s *sequence) begin() {
 	*s = sequence{state: escape, params: s.params[:0]}
 }
 
-// scan gives bytes to the open sequence until there is something to do, and returns how many it
-// took. A byte that cannot be part of a sequence ends it, and is not taken.
+// scan parses bytes of the open sequence, up to an event or to the end of the sequence. It returns
+// how many bytes it has used. A byte that cannot be part of a sequence ends the sequence, and is
+// not used.
 func (s *sequence) scan(b []byte) (n int, e event) {
 	for n < len(b) && s.open() {
 		switch c := b[n]; {
 		case s.state >= str:
-			n += s.skip(b[n:])
+			n += s.skipString(b[n:])
 			continue
 		case c == esc:
 			s.begin()
@@ -87,7 +88,7 @@ func (s *sequence) scan(b []byte) (n int, e event) {
 			s.state = ground
 			return n, none
 		default:
-			if e := s.take(c); e != none {
+			if e := s.parseByte(c); e != none {
 				return n + 1, e
 			}
 		}
@@ -96,14 +97,14 @@ func (s *sequence) scan(b []byte) (n int, e event) {
 	return n, none
 }
 
-// skip drops bytes of a string, up to its end.
-func (s *sequence) skip(b []byte) int {
+// skipString skips bytes of a string, at most to its end, and returns how many.
+func (s *sequence) skipString(b []byte) int {
 	b = b[:min(len(b), maxString-s.size)]
 	for i, c := range b {
-		s.state = s.state.after(c)
+		s.state = s.state.next(c)
 		switch {
 		case c == esc:
-			s.begin() // of ST, or of what came instead
+			s.begin() // of ST, or of another sequence that ends the string
 			return i + 1
 		case c == bel || c == can || c == sub:
 			s.state = ground
@@ -119,9 +120,9 @@ func (s *sequence) skip(b []byte) int {
 	return len(b)
 }
 
-// after returns the state of a string after one of its bytes: a DCS is an image while it looks like
-// one.
-func (s sequenceState) after(c byte) sequenceState {
+// next returns the state of a string after its next byte. A DCS is an image as long as its bytes
+// are those of an image.
+func (s sequenceState) next(c byte) sequenceState {
 	switch {
 	case s == dcs && (c >= '0' && c <= '9' || c == ';'):
 	case s == dcs && c == 'q':
@@ -134,11 +135,11 @@ func (s sequenceState) after(c byte) sequenceState {
 	return s
 }
 
-// take gives a printable ASCII byte to an escape or control sequence.
-func (s *sequence) take(c byte) event {
+// parseByte parses a printable ASCII byte of an escape or control sequence.
+func (s *sequence) parseByte(c byte) event {
 	switch {
 	case s.state == escape:
-		return s.takeEscape(c)
+		return s.parseEscapeByte(c)
 	case c >= '@': // the end of a CSI
 		ok := s.state == csi
 		s.state, s.final = ground, c
@@ -147,7 +148,7 @@ func (s *sequence) take(c byte) event {
 		}
 	case c < '0':
 		s.inter = c
-	case s.inter != 0 || c == ':': // only colours have parameters of parameters
+	case s.inter != 0 || c == ':': // ":" separates subparameters, which only colours have
 		s.state = broken
 	case c >= '<':
 		if s.prefix != 0 || len(s.params) > 0 {
@@ -155,12 +156,13 @@ func (s *sequence) take(c byte) event {
 		}
 		s.prefix = c
 	default:
-		s.param(c)
+		s.addParam(c)
 	}
 	return none
 }
 
-func (s *sequence) takeEscape(c byte) event {
+// parseEscapeByte parses a printable ASCII byte after ESC.
+func (s *sequence) parseEscapeByte(c byte) event {
 	if c < '0' {
 		s.inter = c
 		return none
@@ -182,8 +184,8 @@ func (s *sequence) takeEscape(c byte) event {
 	return escEnded
 }
 
-// param adds a digit or ";" to the parameters.
-func (s *sequence) param(c byte) {
+// addParam adds a digit or ";" to the parameters.
+func (s *sequence) addParam(c byte) {
 	if len(s.params) == 0 {
 		s.params = append(s.params, 0)
 	}
@@ -197,8 +199,8 @@ func (s *sequence) param(c byte) {
 	}
 }
 
-// arg returns a parameter, or def if it was omitted or is 0: wherever there is a default, these
-// mean the same.
+// arg returns the i-th parameter, or def if it was omitted or is 0. For every parameter that has a
+// default, 0 means the default too.
 func (s *sequence) arg(i, def int) int {
 	if i < len(s.params) && s.params[i] > 0 {
 		return s.params[i]
@@ -206,9 +208,9 @@ func (s *sequence) arg(i, def int) int {
 	return def
 }
 
-// switches reports whether a control sequence chooses the screen, and whether it chooses the
-// alternate one.
-func (s *sequence) switches() (on, ok bool) {
+// screenSwitch reports in ok whether a control sequence switches the screen. on is true if it
+// switches to the alternate screen.
+func (s *sequence) screenSwitch() (on, ok bool) {
 	if s.prefix != '?' || s.inter != 0 || s.final != 'h' && s.final != 'l' {
 		return false, false
 	}
@@ -220,5 +222,5 @@ func (s *sequence) switches() (on, ok bool) {
 	return false, false
 }
 
-// isScreenMode reports whether a private mode is one of those that choose the screen.
+// isScreenMode reports whether a private mode switches between the screens.
 func isScreenMode(mode int) bool { return mode == 47 || mode == 1047 || mode == 1049 }

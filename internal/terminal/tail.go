@@ -1,17 +1,16 @@
 package terminal
 
-// A Tail keeps the last bytes written to it. Make one with NewTail.
+// A Tail is an io.Writer that keeps the last bytes written to it. NewTail makes one.
 type Tail struct {
 	max  int
-	data []byte // grows up to max, and is a ring from then on
-	next int    // in a ring: the index of the oldest byte, which the next one replaces
+	data []byte // grows up to max bytes, and is then a ring
+	next int    // in a ring, the index of the oldest byte, which the next byte replaces
 }
 
-// NewTail returns a Tail that keeps n bytes; its memory grows as they come.
+// NewTail returns a Tail that keeps n bytes. Its memory grows as they are written.
 func NewTail(n int) *Tail { return &Tail{max: max(n, 0)} }
 
-// Write adds p, and drops the oldest bytes if there are more than n now. It takes all of p, and
-// never fails.
+// Write adds p, and drops the oldest bytes beyond n. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	written := len(p)
 	if len(p) >= t.max {
@@ -26,7 +25,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// grow appends as much of p to data as fits, and returns how much that was.
+// grow appends as much of p to data as fits, and returns how many bytes it has appended.
 func (t *Tail) grow(p []byte) int {
 	n := min(len(p), t.max-len(t.data))
 	if need := len(t.data) + n; need > cap(t.data) {
@@ -38,7 +37,7 @@ func (t *Tail) grow(p []byte) int {
 	return n
 }
 
-// Bytes returns a copy of the bytes kept, oldest first.
+// Bytes returns a copy of the kept bytes, oldest first.
 func (t *Tail) Bytes() []byte {
 	b := make([]byte, 0, len(t.data))
 	b = append(b, t.data[t.next:]...)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Number returns the number of the terminal whose end f is, in the encoding of /proc/PID/stat
-// (new_encode_dev); 0 if it has none. f must not be the master.
+// Number returns the number of the terminal f, in the encoding of /proc/PID/stat (new_encode_dev),
+// or 0 if it has none. f must not be the master.
 func Number(f syscall.Conn) (number int) {
 	Control(f, func(fd int) error {
 		var st unix.Stat_t

@@ -4,5 +4,5 @@ package tty
 
 import "syscall"
 
-// Number returns 0: only on systems with Linux's /proc do terminals have numbers.
+// Number returns 0: terminals have numbers only on Linux.
 func Number(syscall.Conn) int { return 0 }

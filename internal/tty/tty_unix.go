@@ -47,7 +47,7 @@ func Echoes(f syscall.Conn) bool {
 	return echo
 }
 
-// Readable reports whether the terminal's master has output that has not been read. (Linux's poll
+// Readable reports whether the terminal's master has output that has not been read. (On Linux, poll
 // first passes written data through the line discipline: n_tty_poll.)
 func Readable(master syscall.Conn) bool {
 	ready := false

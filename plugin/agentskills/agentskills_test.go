@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// each runs test in each kind of box, every day in a LocalBox.
+// each runs test in each kind of box, by default only in a LocalBox.
 func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	t.Run("LocalBox", func(t *testing.T) {
 		t.Parallel()
@@ -35,8 +35,8 @@ func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	})
 }
 
-// kinds runs a long test with each kind of programs that the commands are made of: those of this
-// machine, and busybox alone.
+// kinds runs a long test with each implementation of the utilities: those of this machine, and
+// busybox.
 func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	testenv.NeedsAll(t, "it starts hundreds of programs: shorter tests of each command run every "+
 		"day")
@@ -50,19 +50,19 @@ func kinds(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	})
 }
 
-// busybox is a container of boxd with nothing else, and no root.
+// busybox returns a container that has boxd and busybox, with a user who is not root.
 func busybox(t *testing.T) boxtest.Box {
 	return boxtest.Container(t, sshbox.Config{Image: "sandshell-busybox", User: "12345:12345",
 		Network: "none", Dir: "/tmp"}, agentskills.Plugin())
 }
 
-// enter makes a directory and goes there.
+// enter makes a directory and changes to it.
 func enter(t *testing.T, s sandbox.Session, name string) {
 	t.Helper()
 	do(t, s, "mkdir "+name+" && cd "+name)
 }
 
-// try runs a command and returns what it prints and its exit status.
+// try runs a command and returns its output and its exit status.
 func try(t *testing.T, s sandbox.Session, command string) (output string, status int) {
 	t.Helper()
 	res, err := s.Execute(t.Context(), command)
@@ -71,7 +71,7 @@ func try(t *testing.T, s sandbox.Session, command string) (output string, status
 	return res.Output, res.ExitCode
 }
 
-// do runs a command that has to succeed.
+// do runs a command that must succeed, and returns its output.
 func do(t *testing.T, s sandbox.Session, command string) string {
 	t.Helper()
 	output, status := try(t, s, command)
@@ -79,7 +79,7 @@ func do(t *testing.T, s sandbox.Session, command string) string {
 	return output
 }
 
-// refused runs a command that has to end with that status, and say these.
+// refused runs a command that must end with this status and print these texts.
 func refused(t *testing.T, s sandbox.Session, status int, command string, says ...string) {
 	t.Helper()
 	output, got := try(t, s, command)
@@ -89,7 +89,7 @@ func refused(t *testing.T, s sandbox.Session, status int, command string, says .
 	}
 }
 
-// call runs the tool as a model calls it.
+// call calls the tool as a model does.
 func call(t *testing.T, s sandbox.Session, name, args string) (output string, status int) {
 	t.Helper()
 	command, err := agentskills.Command(name, []byte(args))

@@ -14,9 +14,9 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// Command returns the command to Execute for a model's call of a tool; args is a JSON object. An
-// error is written for the model, to correct the call, so it does not begin with this package's
-// name.
+// Command returns the command to Execute for a model's call of the tool with this name. args is a
+// JSON object. The text of an error is for the model, which can then correct the call, so it does
+// not begin with this package's name.
 func Command(name string, args json.RawMessage) (string, error) {
 	if !slices.Contains(names, name) {
 		return "", fmt.Errorf("there is no tool %q; there are %s", name, strings.Join(names, ", "))
@@ -29,12 +29,12 @@ func Command(name string, args json.RawMessage) (string, error) {
 	panic("unreachable")
 }
 
-// Command returns the command to Execute for a call of the tool. args is a JSON object, which is
-// checked against Parameters; an error is written for the model. An optional argument that is null
-// or empty counts as left out.
+// Command returns the command to Execute for a call of the tool. args is a JSON object that fits
+// Parameters. The text of an error is for the model. An optional argument that is null or empty
+// counts as left out.
 func (t Tool) Command(args json.RawMessage) (string, error) {
 	if t.Name == "" {
-		return "", errors.New("a Tool that is none of Tools")
+		return "", errors.New("the Tool has no Name: take one of Tools()")
 	}
 	values, err := t.values(args)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t Tool) Command(args json.RawMessage) (string, error) {
 	return command, nil
 }
 
-// usageWord is a word of a usage, without brackets.
+// usageWord matches a word of a usage, without brackets.
 var usageWord = regexp.MustCompile(`[^][\s]+`)
 
 // values returns the arguments by their names in the usage.
@@ -105,16 +105,16 @@ func (t Tool) values(args json.RawMessage) (map[string]string, error) {
 	for name := range given {
 		if !slices.Contains(known, name) {
 			if len(known) == 0 {
-				return nil, fmt.Errorf("there is no argument %q; it takes none", name)
+				return nil, fmt.Errorf("there is no argument %q: the tool takes none", name)
 			}
-			return nil, fmt.Errorf("there is no argument %q; there are: %s", name,
+			return nil, fmt.Errorf("there is no argument %q: the arguments are %s", name,
 				strings.Join(known, ", "))
 		}
 	}
 	return values, nil
 }
 
-// value returns a parameter's argument as text.
+// value returns the argument for a parameter as text.
 func (p *parameter) value(raw json.RawMessage) (string, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -129,8 +129,7 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 	switch v := value.(type) {
 	case string:
 		if strings.Contains(v, "\x00") {
-			return "", fmt.Errorf("the argument %q has a zero byte, which neither names nor "+
-				"texts can have", p.name)
+			return "", fmt.Errorf("the argument %q has a zero byte: leave it out", p.name)
 		}
 		if p.kind == "string" {
 			return v, nil
@@ -144,8 +143,8 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 			break
 		}
 		if p.from != nil && v < float64(*p.from) || v >= 1e9 {
-			return "", fmt.Errorf("the argument %q is a number from %d, not %s", p.name, *p.from,
-				raw)
+			return "", fmt.Errorf("the argument %q has to be an integer of at least %d, not %s",
+				p.name, *p.from, raw)
 		}
 		return strconv.Itoa(int(v)), nil
 	}
@@ -157,7 +156,8 @@ func (p *parameter) value(raw json.RawMessage) (string, error) {
 		raw)
 }
 
-// hereDocument returns " <<'END'", the text and "END", or another word if the text has a line END.
+// hereDocument returns " <<'END'", the text and "END". If the text has a line END, it uses another
+// word.
 func hereDocument(text string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

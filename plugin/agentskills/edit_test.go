@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quoted returns a printf that writes these bytes: any but zero.
+// quoted returns a printf command that prints these bytes, which may be any but zero.
 func quoted(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -22,7 +22,7 @@ func quoted(s string) string {
 	return "printf '" + b.String() + "'"
 }
 
-// What is in the file after an edit, to the byte.
+// The file after an edit is compared byte by byte.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {
@@ -101,7 +101,7 @@ func TestEdit(t *testing.T) {
 	})
 }
 
-// read returns what is in a file, as no terminal changes it.
+// read returns the contents of a file, without going through the terminal.
 func read(t *testing.T, b boxtest.Box, name string) string {
 	t.Helper()
 	res, err := b.Execute(t.Context(), ":")
@@ -144,10 +144,10 @@ func TestEditShows(t *testing.T) {
 		refused(t, b, 1, "edit 1:1 binary </dev/null", "binary is binary")
 		refused(t, b, 1, "edit 1:1 . </dev/null", "is a directory")
 		refused(t, b, 1, "str_replace one x", "OLD occurs 2 times, in lines 1, 3: give more of "+
-			"what is around the one you mean. "+unchanged)
+			"the text around the one you mean. "+unchanged)
 		refused(t, b, 1, "str_replace four x", "OLD does not occur in the file. "+unchanged)
 		refused(t, b, 1, "str_replace '\ttwo\nthree' x",
-			"But its first line is in line 2, or is like it but for white space: compare all "+
+			"But line 2 has its first line, or differs from it in white space only: compare all "+
 				"lines. "+unchanged)
 		refused(t, b, 2, "str_replace '' x", "OLD is empty")
 		refused(t, b, 2, "str_replace one one", "OLD and NEW are the same")
@@ -156,7 +156,7 @@ func TestEditShows(t *testing.T) {
 	})
 }
 
-// Mode and links stay, and what may not be written is not.
+// An edit keeps mode and links, and refuses a file that cannot be written.
 func TestEditKeeps(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
@@ -178,7 +178,7 @@ func TestEditKeeps(t *testing.T) {
 			refused(t, b, 1, "echo d | edit 1:1 script", "script is read-only for",
 				"Nothing is changed.")
 			do(t, b, "chmod 000 script")
-			refused(t, b, 1, "open script", "may not be read by")
+			refused(t, b, 1, "open script", "cannot be read by")
 		} else {
 			do(t, b, "chown 12345:54321 script")
 			do(t, b, "echo d | edit 1:1 script")
@@ -203,7 +203,7 @@ func TestCreate(t *testing.T) {
 		refused(t, b, 1, "create dangling", "is there already")
 		refused(t, b, 1, "create a", "is there already")
 		refused(t, b, 1, "create new/", "is a directory's name")
-		refused(t, b, 1, "create empty/x", "There is no making the directory")
+		refused(t, b, 1, "create empty/x", "The directory cannot be made")
 		require.Contains(t, do(t, b, "create broken.sh <<'END'\nif true\nEND"),
 			"Note that there is a syntax error:\n  broken.sh: ")
 		do(t, b, "umask 027; create masked </dev/null; umask 022")
@@ -215,7 +215,8 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// Of two edits at the same time none is lost without a word, and no file is ever the half of one.
+// If two edits happen at the same time, one may be refused, but none is lost without a word, and
+// nobody sees half a file.
 func TestEditsAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
@@ -241,7 +242,7 @@ func TestEditsAtOnce(t *testing.T) {
 					case res.ExitCode == 0:
 						done[i]++
 					case res.ExitCode != 1 || !strings.Contains(res.Output,
-						"changed by somebody else in the meantime") &&
+						"changed by another program during this edit") &&
 						!strings.Contains(res.Output, "has changed since it was last shown"):
 						t.Errorf("exit status %d: %s", res.ExitCode, res.Output)
 					}
@@ -258,7 +259,7 @@ func TestEditsAtOnce(t *testing.T) {
 	})
 }
 
-// Line numbers that were seen before something else changed the file are not gone by.
+// An edit by line numbers is refused if the file has changed since the session saw it.
 func TestEditOfChanged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
@@ -284,8 +285,8 @@ func TestEditOfChanged(t *testing.T) {
 			do(t, b, c.command) // as it was shown by the refusal
 			numbers(t, b, "file", 40)
 		}
-		// A text goes by no numbers; nor does it matter what has become of a file that is not the
-		// open one.
+		// str_replace does not depend on line numbers. A change of a file that is not open does not
+		// matter.
 		do(t, b, "open file; echo more >>file")
 		require.Contains(t, do(t, b, "str_replace 'line 7\n' 'seven\n'"), "7:seven\n")
 		do(t, b, "echo x >other; open other; echo y >>other; open file; edit 1:2 other "+
@@ -294,7 +295,7 @@ func TestEditOfChanged(t *testing.T) {
 	})
 }
 
-// A LocalBox is on the user's own machine: nothing outside its directories changes.
+// A LocalBox is on the user's own machine, so nothing outside its directories may change.
 func TestLocalTouchesNothingElse(t *testing.T) {
 	home, temp := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)

@@ -20,11 +20,11 @@ func Example() {
 	if err := box.InitPlugins(ctx, agentskills.Plugin()); err != nil {
 		log.Fatal(err)
 	}
-	// What a framework tells the model: a name, a description and a JSON schema for each.
+	// A framework gives the model a name, a description and a JSON schema for each tool.
 	for _, tool := range agentskills.Tools() {
 		_, _, _ = tool.Name, tool.Description, tool.Parameters
 	}
-	// What the model calls.
+	// The model calls a tool.
 	for _, call := range []struct{ name, arguments string }{
 		{"create", `{"path": "greeting", "text": "hello\nwrold\n"}`},
 		{"str_replace", `{"old": "wrold", "new": "world", "file": "greeting"}`},

@@ -49,10 +49,11 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, "./a/b/two\n", do(t, b, "find_file b/two"))
 		require.Equal(t, "./a/b/two\n", do(t, b, "find_file 'a/*/two'"))
 		require.Equal(t, "./v=1\n", do(t, b, "find_file v=1"))
-		refused(t, b, 1, "find_file a", "No file of that name in .")
-		refused(t, b, 1, "find_file x", "No file of that name in .")
+		refused(t, b, 1, "find_file a", "In ., no file has that name.")
+		refused(t, b, 1, "find_file x", "In ., no file has that name.")
 
-		// More than can be shown is counted: in one file, in many, beyond those of one grep.
+		// Matches that are not shown are counted: in one file, in many files, and in more files
+		// than one grep gets.
 		do(t, b, `mkdir many; awk 'BEGIN { for (i = 0; i < 300; i++) { f = "many/" i; for (j = 0; j < 7; j++) print "word " j >f; close(f) } }'`)
 		output := do(t, b, "search_dir word many")
 		require.Equal(t, 101, strings.Count(output, "\n"))
@@ -67,7 +68,7 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// Names of files, and texts, of any form.
+// Names of files and texts may have any bytes.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An edit that breaks a file is refused where there is a checker, and shown; one of a file that was
-// broken is not.
+// If there is a checker, an edit that breaks the syntax is refused, and shown. An edit of a file
+// that has an error already is not refused.
 func TestSyntax(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model's work: it looks for the bug, its first edit is refused for its indentation, the second
-// one does it, and the program shows it.
+// This is the work of a model: it looks for a bug, its first edit is refused for its indentation,
+// the second one corrects the bug, and the program shows that.
 func TestTask(t *testing.T) {
 	t.Parallel()
 	boxtest.Each(t, func(t *testing.T, b boxtest.Box) {
@@ -55,7 +55,7 @@ func TestTask(t *testing.T) {
 	}, agentskills.Plugin())
 }
 
-// Ours come before those of the image, and --help is what Go has.
+// The commands come before programs of the same names in the image. --help prints what Go has.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {

@@ -11,19 +11,19 @@ import (
 // A Tool describes one of the commands as a tool for a model.
 type Tool struct {
 	Name        string
-	Description string          // for a model that calls it; names of other tools are in backquotes
+	Description string          // what it does; the names of other tools are in backquotes
 	Parameters  json.RawMessage // a JSON schema: an object
-	Usage       string          // in the shell: "open PATH [LINE]"
+	Usage       string          // as a shell command: "open PATH [LINE]"
 	Help        string          // what --help prints
 
 	parameters []parameter
 }
 
-// argumentName is how a help text names an argument.
+// argumentName matches the name of an argument in a help text.
 var argumentName = regexp.MustCompile(`\b[A-Z]{3,}\b`)
 
-// forCalls returns a part of the help as it is for a model that calls the tool, and does not write
-// its command: arguments have the parameters' names, and there are no here-documents.
+// forCalls changes a part of the help for a model that calls the tool and does not write its
+// command. Arguments get the names of the parameters, and here-documents are not mentioned.
 func (t *Tool) forCalls(help string) string {
 	help = strings.ReplaceAll(help, ", as a here-document", "")
 	return argumentName.ReplaceAllStringFunc(help, func(word string) string {
@@ -38,32 +38,33 @@ func (t *Tool) forCalls(help string) string {
 
 // A parameter of a tool is an argument of its command.
 type parameter struct {
-	name        string // in JSON
-	argument    string // in the usage: "LINE", "--regex"
-	kind        string // of JSON schema: string, integer or boolean
-	from        *int   // the least integer
+	name        string // its name in JSON
+	argument    string // its name in the usage: "LINE", "--regex"
+	kind        string // its type in the JSON schema: string, integer or boolean
+	from        *int   // the least integer that is allowed; nil if there is none
 	optional    bool
 	description string
 }
 
-// Tools returns all commands.
+// Tools returns a Tool for each command.
 func Tools() []Tool {
 	tools := make([]Tool, len(names))
 	for i, name := range names {
 		script, err := files.ReadFile("files/bin/" + name)
 		if err != nil {
-			panic(err) // embedded, as a test sees
+			panic(err) // the file is embedded
 		}
 		tools[i] = parse(name, string(script))
 	}
 	return tools
 }
 
-// parameterLine describes an argument in the comment at a script's top.
+// parameterLine matches the description of an argument in the comment at the top of a script.
 var parameterLine = regexp.MustCompile(
 	`^([A-Z]+|--[a-z]+) \((string|integer|boolean)(?: from (\d+))?(, optional)?\): (.+)$`)
 
-// parse reads the comment at a script's top: the usage, what it does, and its arguments.
+// parse reads the comment at the top of a script: the usage, what the command does, and its
+// arguments.
 func parse(name, script string) Tool {
 	t := Tool{Name: name}
 	var about []string
@@ -103,8 +104,8 @@ func parse(name, script string) Tool {
 	return t
 }
 
-// schema returns the JSON schema of the parameters, in their order: models fill them in as they
-// come.
+// schema returns the JSON schema of the parameters, in the order of the usage, because models fill
+// them in that order.
 func (t *Tool) schema() json.RawMessage {
 	var properties []string
 	required := []string{}
@@ -115,7 +116,7 @@ func (t *Tool) schema() json.RawMessage {
 			Description string `json:"description"`
 		}{p.kind, p.from, p.description})
 		if err != nil {
-			panic(err) // strings
+			panic(err) // a string can be encoded
 		}
 		properties = append(properties, fmt.Sprintf("%q:%s", p.name, property))
 		if !p.optional {

@@ -49,7 +49,7 @@ func TestTools(t *testing.T) {
 	}
 	require.JSONEq(t, `{"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
 		"path": {"type": "string", "description": "the file"},
-		"line": {"type": "integer", "minimum": 1, "description": "a line that the window is to show; default: the first"}}}`, string(tools[0].Parameters))
+		"line": {"type": "integer", "minimum": 1, "description": "a line that the window shows; default: the first line"}}}`, string(tools[0].Parameters))
 }
 
 func TestCommand(t *testing.T) {
@@ -84,19 +84,19 @@ func TestCommand(t *testing.T) {
 		{"open", `{"path": "a", "line": "3x"}`,
 			`open: the argument "line" has to be an integer, not "3x"`},
 		{"open", `{"path": "a", "line": "0"}`,
-			`open: the argument "line" is a number from 1, not "0"`},
+			`open: the argument "line" has to be an integer of at least 1, not "0"`},
 		{"open", `{"path": "a", "line": 2.5}`, `has to be an integer, not 2.5`},
-		{"open", `{"path": "a", "line": 0}`, `open: the argument "line" is a number from 1, not 0`},
-		{"open", `{"path": "a", "line": 1e300}`, `is a number from 1, not 1e300`},
+		{"open", `{"path": "a", "line": 0}`, `open: the argument "line" has to be an integer of at least 1, not 0`},
+		{"open", `{"path": "a", "line": 1e300}`, `has to be an integer of at least 1, not 1e300`},
 		{"open", `{"path": "a\u0000"}`, `the argument "path" has a zero byte`},
 		{"open", `{"path": "a", "lines": 3}`,
-			`open: there is no argument "lines"; there are: path, line`},
+			`open: there is no argument "lines": the arguments are path, line`},
 		{"open", `["a"]`, `open: the arguments have to be a JSON object, not ["a"]`},
 		{"open", `"main.go"`, `open: the arguments have to be a JSON object, not "main.go"`},
 		{"open", `{"path": "a"`, `open: the arguments have to be a JSON object`},
 		{"open", `{"path": ["a"]}`, `has to be a string, not ["a"]`},
 		{"search_dir", `{"term": "a", "regex": "yes"}`, `has to be a boolean, not "yes"`},
-		{"scroll_up", `{"lines": 3}`, `scroll_up: there is no argument "lines"; it takes none`},
+		{"scroll_up", `{"lines": 3}`, `scroll_up: there is no argument "lines": the tool takes none`},
 		{"str_replace", `{"old": "a"}`, `str_replace: the argument "new" is missing`},
 	} {
 		_, err := agentskills.Command(c.name, json.RawMessage(c.args))

@@ -78,8 +78,8 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// The open file belongs to the session: not to the other one, not to a Run, not to the shell that
-// comes after.
+// The open file belongs to its session: another session, a Run, and the shell that replaces one
+// that has ended do not have it.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, b boxtest.Box) {
@@ -114,7 +114,7 @@ func TestSessions(t *testing.T) {
 		require.Zero(t, code, errs.String())
 		require.Equal(t, "line 1\nx\nline 10\n", do(t, b, "cat one"))
 
-		// What was of a session that has ended goes when the next opens a file.
+		// When a session opens a file, the files of sessions that have ended are removed.
 		require.NoError(t, s.Close())
 		res, err := b.Execute(t.Context(), "exit")
 		require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// A million lines: what is shown is bounded, and quick.
+// For a file of a million lines, the output is bounded and quick.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b boxtest.Box) {

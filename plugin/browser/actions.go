@@ -14,12 +14,12 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// Navigate goes to a URL (http, https, file, data) and waits until the page has loaded. A server's
-// answer is a page, even if it says 404. The error is a *NavigateError where the browser gives a
-// reason.
+// Navigate goes to a URL (http, https, file or data) and waits until the page has loaded. Every
+// answer of a server is a page, even a 404. If the browser gives a reason for a failure, the error
+// is a *NavigateError.
 func (t *Tab) Navigate(ctx context.Context, url string) error {
 	t.revive()
-	_, err := inTime(ctx, t, t.navigate(url))
+	_, err := runWithTimeout(ctx, t, t.navigate(url))
 	var load *chromedp.LoadError
 	var refused *cdproto.Error
 	switch {
@@ -27,22 +27,22 @@ func (t *Tab) Navigate(ctx context.Context, url string) error {
 		return &NavigateError{URL: url, Reason: load.ErrorText, Err: err}
 	case errors.As(err, &refused):
 		return &NavigateError{URL: url, Reason: refused.Message +
-			" (a URL is whole: http://host/, file:///path)", Err: err}
+			" (give a whole URL, such as http://host/ or file:///path)", Err: err}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &NavigateError{URL: url, Reason: "it has not loaded in time", Err: err}
+		return &NavigateError{URL: url, Reason: "the page has not loaded in time", Err: err}
 	case err != nil:
 		return fmt.Errorf("navigate to %s: %w", url, err)
 	}
 	return nil
 }
 
-// navigate goes to a URL and waits until that page, or one that has replaced it meanwhile, has
-// loaded. chromedp's Navigate waits for the first page that loads; right after an error, that can
+// navigate goes to a URL and waits until its page, or a page that replaces it meanwhile, has
+// loaded. chromedp's Navigate waits for the first page that loads. Right after an error, that can
 // be the browser's own page about the error.
 func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		call, done := context.WithCancel(ctx)
-		defer done() // the events end with it
+		defer done() // ends the events
 		events := chromedp.Events(call, page.LifecycleEvent)
 		res, err := cdp.Call(ctx, target, page.Navigate, page.NavigateParams{URL: url})
 		switch {
@@ -51,15 +51,15 @@ func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
 		case res.ErrorText != "":
 			return &chromedp.LoadError{ErrorText: res.ErrorText}
 		case res.LoaderID == "":
-			return nil // elsewhere in the same page
+			return nil // the URL is a place in the same page
 		}
-		here := false
+		begun := false
 		for e, err := range events {
 			if err != nil {
 				return err
 			}
-			here = here || e.LoaderID == res.LoaderID
-			if here && e.FrameID == t.frame && e.Name == "load" {
+			begun = begun || e.LoaderID == res.LoaderID
+			if begun && e.FrameID == t.frame && e.Name == "load" {
 				return nil
 			}
 		}
@@ -69,29 +69,30 @@ func (t *Tab) navigate(url string) chromedp.Action[chromedp.Void] {
 
 // URL returns the page's address.
 func (t *Tab) URL(ctx context.Context) (string, error) {
-	return wrap(ctx, t, "read the address", chromedp.Evaluate[string]("location.href"))
+	return runNamed(ctx, t, "read the address", chromedp.Evaluate[string]("location.href"))
 }
 
-// Text returns the text of the page as a person sees it, without that of frames.
+// Text returns the text of the page as a person sees it, without the text of frames in it.
 func (t *Tab) Text(ctx context.Context) (string, error) {
-	return wrap(ctx, t, "read the text", chromedp.Evaluate[string](
+	return runNamed(ctx, t, "read the text", chromedp.Evaluate[string](
 		"document.body ? document.body.innerText : document.documentElement.textContent"))
 }
 
-// Screenshot returns a PNG of the visible part of the page, in the size of Config.
+// Screenshot returns a PNG of the visible part of the page: Config.Width × Config.Height pixels.
 func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
-	return wrap(ctx, t, "take a screenshot", drawn(chromedp.CaptureScreenshot()))
+	return runNamed(ctx, t, "take a screenshot", inFront(chromedp.CaptureScreenshot()))
 }
 
-// FullScreenshot returns a PNG of the whole page. Chromium draws at most 16,384 pixels in a row or
-// column. A PNG of more than 12 MB is an error, and one of more than 100 MB ends the browser.
+// FullScreenshot returns a PNG of the whole page, up to 16,384 pixels in each direction, which is
+// Chromium's limit. If the PNG has more than 12 MB, FullScreenshot returns an error. A PNG of more
+// than 100 MB also ends the browser.
 func (t *Tab) FullScreenshot(ctx context.Context) ([]byte, error) {
-	return wrap(ctx, t, "take a screenshot", drawn(chromedp.FullScreenshot(100)))
+	return runNamed(ctx, t, "take a screenshot", inFront(chromedp.FullScreenshot(100)))
 }
 
-// drawn brings the tab to the front before photograph: Chromium draws only the front tab of a
-// window, and a page that opens another is behind it.
-func drawn(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
+// inFront brings the tab to the front before photograph. Chromium draws only the front tab of a
+// window. A page that opens another page is behind it.
+func inFront(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
 	return func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
 		if _, err := cdp.Call(ctx, target, page.BringToFront, cdp.Empty{}); err != nil {
 			return nil, err
@@ -100,25 +101,30 @@ func drawn(photograph chromedp.Action[[]byte]) chromedp.Action[[]byte] {
 	}
 }
 
-func wrap[T any](ctx context.Context, t *Tab, doing string, action chromedp.Action[T]) (T, error) {
-	v, err := inTime(ctx, t, action)
+// runNamed runs an action for at most Config.Timeout. Its error says what the call was doing.
+func runNamed[T any](ctx context.Context, t *Tab, doing string,
+	action chromedp.Action[T]) (T, error) {
+	v, err := runWithTimeout(ctx, t, action)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", doing, err)
 	}
 	return v, err
 }
 
-// Click waits until an element is visible, enabled and not behind another, and clicks into its
-// middle; it scrolls the page for that. If that leads to another page, Click returns when the page
-// has loaded. The selector is CSS, for the first element that matches, or a ref of
-// AccessibilityTree: "ref=12". Errors about the element are *ElementError.
+// Click waits until an element is visible, enabled and not behind another element. Then it scrolls
+// the element into view and clicks into its middle. If the click leads to another page, Click
+// returns when that page has loaded.
+//
+// The selector is a ref of AccessibilityTree, such as "ref=12", or a CSS selector, which means the
+// first element that matches. If the element cannot be used, the error is an *ElementError.
 func (t *Tab) Click(ctx context.Context, selector string) error {
 	return t.act(ctx, "click", selector, chromedp.Steps(
-		uncovered(selector), chromedp.Click(selector, find(selector), chromedp.NodeVisible)))
+		waitUncovered(selector),
+		chromedp.Click(selector, bySelector(selector), chromedp.NodeVisible)))
 }
 
-// Type types text at the end of an element's text, key by key; "\n" is Enter. It waits and fails as
-// Click does.
+// Type types text at the end of an element's text, key by key. "\n" is the key Enter. Type waits
+// for the element, and returns errors, as Click does.
 func (t *Tab) Type(ctx context.Context, selector, text string) error {
 	end := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := chromedp.Evaluate[bool](
@@ -126,10 +132,10 @@ func (t *Tab) Type(ctx context.Context, selector, text string) error {
 		return err
 	})
 	return t.act(ctx, "type into", selector, chromedp.Steps(
-		chromedp.Focus(selector, find(selector)), end, chromedp.KeyEvent(text)))
+		chromedp.Focus(selector, bySelector(selector)), end, chromedp.KeyEvent(text)))
 }
 
-// Fill replaces the text of a field. It waits and fails as Click does.
+// Fill replaces the text of a field. It waits for the element, and returns errors, as Click does.
 func (t *Tab) Fill(ctx context.Context, selector, text string) error {
 	replace := chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := chromedp.Evaluate[bool](
@@ -141,20 +147,21 @@ func (t *Tab) Fill(ctx context.Context, selector, text string) error {
 		}
 		return err
 	})
-	return t.act(ctx, "fill", selector, chromedp.Steps(chromedp.Focus(selector, find(selector)),
-		replace))
+	return t.act(ctx, "fill", selector, chromedp.Steps(
+		chromedp.Focus(selector, bySelector(selector)), replace))
 }
 
-// act runs an action on an element when the element is visible and enabled.
+// act waits until an element is visible and enabled, runs an action on it, and waits until a page
+// to which the action leads has loaded.
 func (t *Tab) act(ctx context.Context, doing, selector string,
 	action chromedp.Action[chromedp.Void]) error {
 	began := time.Now()
-	_, err := inTime(ctx, t, chromedp.Steps(
+	_, err := runWithTimeout(ctx, t, chromedp.Steps(
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			return checkRef(ctx, target, selector)
 		}),
-		chromedp.WaitVisible(selector, find(selector)),
-		chromedp.WaitEnabled(selector, find(selector)), action, chromedp.Func(t.settle),
+		chromedp.WaitVisible(selector, bySelector(selector)),
+		chromedp.WaitEnabled(selector, bySelector(selector)), action, chromedp.Func(t.settle),
 	))
 	if err == nil {
 		return nil
@@ -169,13 +176,17 @@ func (t *Tab) act(ctx context.Context, doing, selector string,
 				err)
 		}
 	}
-	return fmt.Errorf("%s %q: %w", doing, selector, err)
+	var element *ElementError
+	if errors.As(err, &element) { // names the selector itself
+		return fmt.Errorf("%s %w", doing, err)
+	}
+	return fmt.Errorf("%s element %q: %w", doing, selector, err)
 }
 
-// settle waits for the page to load, if the action has led to another.
+// settle waits for another page to load, if the action has led to one.
 func (t *Tab) settle(ctx context.Context, target *chromedp.Target) error {
-	// The page sends a form, or leaves by a script, in a task of its own. This one is queued behind
-	// it. The page may be gone by then.
+	// A page that sends a form, or is left by a script, does so in a task of the page's queue. The
+	// task of this timeout comes after that one. An error means that the page is gone already.
 	_, _ = chromedp.Evaluate[bool]("new Promise(done => setTimeout(done, 0, true))",
 		chromedp.EvalAwaitPromise)(ctx, target)
 	t.mu.Lock()

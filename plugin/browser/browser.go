@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -18,32 +19,53 @@ import (
 type Config struct {
 	// Width and Height are the size of a page in pixels. Default: 1280 × 720.
 	Width, Height int
-	// Timeout bounds calls that wait for a page: to load, to have an element, to begin a download.
-	// Default: 30 s. If it is negative, only each call's context bounds it.
+	// Timeout is how long a call waits for a page: for its loading, for an element of it, for the
+	// beginning of a download. Default: 30 s. If Timeout is negative, only the call's context ends
+	// the wait.
 	Timeout time.Duration
-	// DownloadDir is the directory in the box for downloads, an absolute path. It is made if need
-	// be, and stays. Default: a directory that goes with the browser.
+	// DownloadDir is the directory in the box for downloads, as an absolute path. If it does not
+	// exist, the browser makes it. Close leaves it there. Default: a directory that Close removes.
 	DownloadDir string
-	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question on leaving it.
-	// It is called from a goroutine of the tab, one call at a time; the page stands still
-	// meanwhile. If it panics, the dialog is dismissed, and the tab's calls return an error until
-	// Navigate. Default: all are accepted, prompts with the text that they propose.
+	// Dialog answers the dialogs of a page: alert, confirm, prompt, and the question before leaving
+	// the page. A goroutine of the tab calls it, one call at a time, and the page stands still
+	// meanwhile. If Dialog panics, the dialog is dismissed, and the tab's calls return an error
+	// until Navigate. Default: accept all, and answer a prompt with the text that it proposes.
 	Dialog func(Dialog) Answer
-	// Program is the browser's program in the box. Default: the first that is there of
+	// Program is the browser's program in the box. Default: the first of these in PATH:
 	// chromium-headless-shell, chrome-headless-shell, headless-shell, chromium, chromium-browser,
-	// google-chrome and google-chrome-stable.
+	// google-chrome, google-chrome-stable.
 	Program string
-	// Flags are further flags for Chromium: "--proxy-server=…", "--lang=de",
-	// "--ignore-certificate-errors". A --disable-features adds to the package's own.
+	// Flags are further flags for Chromium, such as "--proxy-server=…", "--lang=de" or
+	// "--ignore-certificate-errors". Features of a --disable-features are disabled in addition to
+	// those that this package disables.
 	Flags []string
-	// Env are variables of Chromium's, "NAME=value", added to the box's.
+	// Env holds variables for Chromium, each "NAME=value". They are added to the box's, and the
+	// last one of a name counts.
 	Env []string
 }
 
+// Check returns an error if a field of the Config is invalid. Open returns the same error.
+func (c Config) Check() error {
+	if _, err := c.withDefaults(); err != nil {
+		return fmt.Errorf("browser: %w", err)
+	}
+	return nil
+}
+
 func (c Config) withDefaults() (Config, error) {
-	if c.Width < 0 || c.Height < 0 {
-		return c, fmt.Errorf("Config.Width and Config.Height: a page of %d × %d pixels", c.Width,
+	switch {
+	case c.Width < 0:
+		return c, fmt.Errorf("Config.Width: %d is negative: give pixels, or 0 for the default",
+			c.Width)
+	case c.Height < 0:
+		return c, fmt.Errorf("Config.Height: %d is negative: give pixels, or 0 for the default",
 			c.Height)
+	case c.DownloadDir != "" && c.DownloadDir[0] != '/':
+		return c, fmt.Errorf("Config.DownloadDir: %q is not absolute: give a path in the box that "+
+			"begins with a slash", c.DownloadDir)
+	}
+	if err := environ.Check("Config.Env", c.Env); err != nil {
+		return c, err
 	}
 	if c.Width == 0 {
 		c.Width = 1280
@@ -54,35 +76,40 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	if c.DownloadDir != "" && c.DownloadDir[0] != '/' {
-		return c, fmt.Errorf("Config.DownloadDir is %q: it has to be absolute", c.DownloadDir)
-	}
 	if c.Dialog == nil {
 		c.Dialog = func(d Dialog) Answer { return Answer{Accept: true, Text: d.Default} }
 	}
 	return c, nil
 }
 
-// A Browser is Chromium in a box. Its methods beside its own are those of its first Tab. Open makes
-// one.
+// A Browser is a Chromium that runs in a box. Open starts one. Besides its own methods it has those
+// of its first Tab.
 type Browser struct {
 	*Tab
 	config  Config
 	process *process
-	ctx     context.Context // chromedp's, of the browser; tabs descend from it
-	closed  chan struct{}   // Close has been called
+	ctx     context.Context // chromedp's handle of the browser, and the parent of the tabs'
+	closed  chan struct{}   // closed when Close begins
 	close   func() error
 	work    sync.WaitGroup // goroutines of the tabs
 
-	download chan struct{} // holds a token while one is awaited
+	downloading chan struct{} // holds a token while a Download is under way
 
 	mu   sync.Mutex
 	tabs []*Tab
 }
 
-// Open starts Chromium in the box, with a profile of its own. ctx is for the start only: Close ends
-// the browser, as does the end of the box. Without Chromium in the box the error is ErrMissing.
+// Open starts Chromium in the box, with a profile of its own. ctx bounds only the start. The
+// browser runs until Close or the end of the box. If the box has no Chromium, the error is
+// ErrMissing.
 func Open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) {
+	if box == nil {
+		return nil, errors.New("browser: Open: the box is nil: give the sandbox that has Chromium")
+	}
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("browser: %w", err)
+	}
 	b, err := open(ctx, box, c)
 	if err != nil {
 		return nil, fmt.Errorf("browser: open in %s: %w", box, err)
@@ -91,40 +118,37 @@ func Open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) 
 }
 
 func open(ctx context.Context, box sandbox.Sandbox, c Config) (*Browser, error) {
-	c, err := c.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	ctx, done := ctxerr.WithLimit(ctx, startTimeout, errors.New("no answer from Chromium"))
 	defer done()
 	p, err := startProcess(ctx, box, c)
 	if err != nil {
 		return nil, err
 	}
-	// The browser lives on after ctx, with its values.
+	// The browser outlives ctx.
 	all, cancelAll := chromedp.NewAllocatorContext(context.WithoutCancel(ctx), allocator{p})
 	root, cancelRoot := chromedp.NewContext(all, chromedp.WithLogf(discard),
 		chromedp.WithErrorf(discard))
 	b := &Browser{
 		config: c, process: p, ctx: root, closed: make(chan struct{}),
-		download: make(chan struct{}, 1),
+		downloading: make(chan struct{}, 1),
 	}
 	b.close = sync.OnceValue(func() error {
 		close(b.closed)
 		err := p.close()
-		cancelRoot() // now that the connection is gone, it does not try to take leave of each tab
+		cancelRoot() // after the connection has ended, so that chromedp does not close each tab
 		cancelAll()
 		b.work.Wait()
 		return err
 	})
-	// chromedp binds the browser's life to the context of its first call
+	// chromedp ends the browser with the context of its first call. So that call does not get ctx,
+	// which ends the process instead.
 	stop := context.AfterFunc(ctx, func() { p.cancel() })
 	err = b.start(ctx)
 	if !stop() || err != nil {
 		if ctx.Err() != nil {
 			err = ctxerr.Of(ctx)
 		} else {
-			err = b.why(err)
+			err = b.explain(err)
 		}
 		b.close()
 		return nil, err
@@ -149,8 +173,9 @@ func (b *Browser) start(ctx context.Context) error {
 	return err
 }
 
-// Close ends the browser with all its processes and tabs, and removes its profile and the downloads
-// that went nowhere else. Calls under way return ErrClosed. Closing again does nothing.
+// Close ends the browser with all its processes and tabs. It removes the browser's profile and,
+// unless Config.DownloadDir is set, its downloads. Calls under way return ErrClosed. Further calls
+// of Close return the same error.
 func (b *Browser) Close() error {
 	if err := b.close(); err != nil {
 		return fmt.Errorf("close browser: %w", err)
@@ -158,8 +183,9 @@ func (b *Browser) Close() error {
 	return nil
 }
 
-// why returns ErrClosed or an *EndedError if one of these is the reason for err, else err.
-func (b *Browser) why(err error) error {
+// explain returns ErrClosed if the browser has been closed, an *EndedError if it has ended by
+// itself, and else err.
+func (b *Browser) explain(err error) error {
 	select {
 	case <-b.closed:
 		return ErrClosed
@@ -167,7 +193,7 @@ func (b *Browser) why(err error) error {
 	}
 	select {
 	case <-b.process.done:
-		if gone(b.process.err) {
+		if boxGone(b.process.err) {
 			return fmt.Errorf("%w: %w", ErrClosed, b.process.err)
 		}
 		return b.process.err
@@ -176,22 +202,24 @@ func (b *Browser) why(err error) error {
 	}
 }
 
-// gone reports whether an error says that the box is closed or lost.
-func gone(err error) bool {
+// boxGone reports whether err says that the box is closed or lost.
+func boxGone(err error) bool {
 	return errors.Is(err, sandbox.ErrClosed) || errors.Is(err, sandbox.ErrLost)
 }
 
-// An allocator has chromedp use the process that is there.
+// An allocator makes chromedp use our process instead of starting one.
 type allocator struct{ process *process }
 
+// Allocate implements chromedp.Allocator.
 func (a allocator) Allocate(ctx context.Context,
 	opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
 	return chromedp.NewBrowserTransport(ctx, a.process.transport(), opts...)
 }
 
+// Wait implements chromedp.Allocator.
 func (allocator) Wait() {}
 
-// Attaches says that the browser is not chromedp's to end.
+// Attaches tells chromedp that ending the browser is not its task.
 func (allocator) Attaches() bool { return true }
 
 func discard(string, ...any) {}

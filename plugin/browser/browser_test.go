@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A page that a job of the box serves is visited, used and photographed.
+// TestVisit reads, uses and photographs a page that a job of the box serves.
 func TestVisit(t *testing.T) {
 	box := container(t, sshbox.Config{})
 	url, asked := serve(t, box), nameServer(t, box)
@@ -43,7 +43,7 @@ func TestVisit(t *testing.T) {
 	t.Run("Links", func(t *testing.T) { testLinks(t, b, url) })
 	t.Run("AsksNobody", func(t *testing.T) { require.Empty(t, asked()) })
 	t.Run("NothingListens", func(t *testing.T) {
-		// The page's server and the name server do, and nothing else; in hexadecimal, 0A is LISTEN.
+		// Only the page's server and the name server listen. The state 0A is LISTEN.
 		out := run(t, box,
 			`cat /proc/net/tcp /proc/net/tcp6 | grep ' 0A ' | awk '{print $2}'; cat /proc/net/udp /proc/net/udp6 | grep -v local_address | awk '{print $2, $3}'`)
 		port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
@@ -59,26 +59,26 @@ func testClick(t *testing.T, b *browser.Browser) {
 	require.Contains(t, text(t, b.Tab), "Ordered: 1")
 	require.NoError(t, b.Click(t.Context(), refOf(t, b.Tab, `button "Order a pot"`)))
 	require.Contains(t, text(t, b.Tab), "Ordered: 2")
-	// What is not there yet is waited for.
+	// Click waits for an element that appears later.
 	require.NoError(t, b.Click(t.Context(), "#later"))
 	require.NoError(t, b.Click(t.Context(), "#late"))
 	require.Contains(t, text(t, b.Tab), "Ordered: late")
-	// So is what goes away that is in front of it: a click would meet that.
+	// Click waits until the element in front has gone.
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	require.EqualError(t, b.Click(ctx, "#behind"),
-		`click "#behind": element "#behind": another element is in front of it: <span id="banner" class="x">`)
+		`click element "#behind": another element is in front of it: <span id="banner" class="x">`)
 	require.Contains(t, text(t, b.Tab), "Ordered: late")
 	require.NoError(t, b.Click(t.Context(), "#banner"))
 	require.NoError(t, b.Click(t.Context(), "#behind"))
 	require.Contains(t, text(t, b.Tab), "Ordered: behind")
-	// A label in front of its field is the field, and what gets the clicks of an element that lets
-	// them through is that.
+	// A click on the label of a field reaches the field. An element that lets clicks through may be
+	// clicked: the click reaches the element around it.
 	require.NoError(t, b.Click(t.Context(), "#green"))
 	require.Contains(t, text(t, b.Tab), "Ordered: green")
 	require.NoError(t, b.Click(t.Context(), "#inner"))
 	require.Contains(t, text(t, b.Tab), "Ordered: inner")
-	// What is in a frame is clicked by its ref.
+	// A ref works in a frame too.
 	require.NoError(t, b.Click(t.Context(), refOf(t, b.Tab, `button "Framed"`)))
 	refOf(t, b.Tab, `button "Framed and clicked"`)
 }
@@ -95,7 +95,7 @@ func testPhotograph(t *testing.T, b *browser.Browser, url string) {
 	require.Equal(t, red, color.RGBAModel.Convert(img.At(50, 25)))
 	require.Equal(t, red, color.RGBAModel.Convert(img.At(99, 49)))
 	require.Equal(t, white, color.RGBAModel.Convert(img.At(102, 51)))
-	dark := 0 // the heading's letters
+	dark := 0 // pixels of the heading's letters
 	for x := 20; x < 500; x++ {
 		for y := 100; y < 180; y++ {
 			if r, g, bl, _ := img.At(x, y).RGBA(); r+g+bl < 3*0x4000 {
@@ -115,7 +115,7 @@ func testPhotograph(t *testing.T, b *browser.Browser, url string) {
 	require.Equal(t, 1000, img.Bounds().Dx())
 	require.Greater(t, img.Bounds().Dy(), 1500)
 	require.Equal(t, blue, color.RGBAModel.Convert(img.At(50, 1425)))
-	if dir := os.Getenv("BROWSER_TEST_SHOTS"); dir != "" { // to be looked at
+	if dir := os.Getenv("BROWSER_TEST_SHOTS"); dir != "" { // for a person to look at
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "full.png"), full, 0o644))
 	}
 }
@@ -147,7 +147,7 @@ func testForm(t *testing.T, b *browser.Browser, url string) {
 		strings.TrimSpace(text(t, b.Tab)))
 }
 
-// Click returns when the page that it leads to is there.
+// testLinks shows that Click returns only when the page to which it leads has loaded.
 func testLinks(t *testing.T, b *browser.Browser, url string) {
 	for range 10 {
 		require.NoError(t, b.Navigate(t.Context(), url))
@@ -160,22 +160,22 @@ func testLinks(t *testing.T, b *browser.Browser, url string) {
 	}
 }
 
-// refOf returns the ref of the line of the accessibility tree that begins so.
-func refOf(t *testing.T, tab *browser.Tab, line string) string {
+// refOf returns the ref in the line of the accessibility tree that begins with begin.
+func refOf(t *testing.T, tab *browser.Tab, begin string) string {
 	t.Helper()
 	tree, err := tab.AccessibilityTree(t.Context())
 	require.NoError(t, err)
 	for l := range strings.Lines(tree) {
-		if l = strings.TrimSpace(l); strings.HasPrefix(l, line+" ") {
+		if l = strings.TrimSpace(l); strings.HasPrefix(l, begin+" ") {
 			return l[strings.LastIndex(l, "ref="):]
 		}
 	}
-	require.Failf(t, "not in the tree", "%s\n%s", line, tree)
+	require.Failf(t, "not in the tree", "%s\n%s", begin, tree)
 	return ""
 }
 
-// Without a network, as a user that the image does not know, and with a root that cannot be
-// written.
+// TestConfined opens a browser without a network, as a user that the image does not know, and with
+// a read-only root.
 func TestConfined(t *testing.T) {
 	box := container(t, sshbox.Config{
 		Image: imageWith(t), User: "12345:12345", Network: "none", PluginNetwork: "none",
@@ -297,7 +297,7 @@ func TestTabs(t *testing.T) {
 	require.Contains(t, text(t, second), "name is second")
 	require.Contains(t, text(t, b.Tab), "Open every day")
 
-	// What a page opens is found.
+	// Tabs finds the tab that a page opens.
 	require.NoError(t, b.Click(t.Context(), "[target=_blank]"))
 	var tabs []*browser.Tab
 	require.Eventually(t, func() bool {
@@ -321,14 +321,14 @@ func TestTabs(t *testing.T) {
 	tabs, err = b.Tabs(t.Context())
 	require.NoError(t, err)
 	require.Len(t, tabs, 2)
-	for _, tab := range tabs { // the one that is behind the other is drawn and clicked too
+	for _, tab := range tabs { // the tab behind the other is drawn, and can be clicked
 		_, err = tab.Screenshot(t.Context())
 		require.NoError(t, err)
 	}
 	require.NoError(t, b.Click(t.Context(), "#order"))
 	require.Contains(t, text(t, b.Tab), "Ordered: 1")
 
-	// chromedp's own way to a further tab.
+	// chromedp makes a further tab.
 	ctx, cancel := chromedp.NewContext(b.Context())
 	defer cancel()
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(url+"/thanks.html")))
@@ -337,7 +337,7 @@ func TestTabs(t *testing.T) {
 	require.Equal(t, "Thanks", title)
 	cancel()
 
-	// Side by side, and one after the other.
+	// Calls on several tabs at the same time, and on one tab from several goroutines.
 	results := make(chan error)
 	for i := range 4 {
 		go func() {

@@ -9,21 +9,22 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// A Dialog is a question or message of a page.
+// A Dialog is a message or a question of a page.
 type Dialog struct {
-	Type    string // alert, confirm, prompt or beforeunload
+	Type    string // "alert", "confirm", "prompt" or "beforeunload"
 	Message string
 	Default string // the text that a prompt proposes
-	URL     string // of the page, or the frame, that asks
+	URL     string // the address of the page or frame that shows the dialog
 }
 
-// An Answer is a button of a dialog: OK if Accept, else Cancel.
+// An Answer is the answer to a Dialog.
 type Answer struct {
-	Accept bool
-	Text   string // for a prompt
+	Accept bool   // whether to press OK instead of Cancel
+	Text   string // the text for a prompt
 }
 
-// Dialogs returns the dialogs that have been answered since the last call, at most the last 100.
+// Dialogs returns the dialogs that were answered since the last call of Dialogs, at most the last
+// 100.
 func (t *Tab) Dialogs() []Dialog {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,9 +33,9 @@ func (t *Tab) Dialogs() []Dialog {
 	return answered
 }
 
-// answer answers dialogs until the end of the tab. A page with an open dialog stands still, and
-// calls that wait for the page with it.
-func (t *Tab) answer() {
+// answerDialogs answers dialogs until the end of the tab. While a dialog is open, its page stands
+// still, and so do calls that wait for the page.
+func (t *Tab) answerDialogs() {
 	for {
 		select {
 		case <-t.ctx.Done():
@@ -58,7 +59,7 @@ func (t *Tab) answer() {
 			t.answered = append(t.answered, d)
 			t.answered = slices.Clone(t.answered[max(0, len(t.answered)-100):])
 			t.mu.Unlock()
-			// An error means that the dialog or the page is gone.
+			// An error means that the dialog or the page is gone already.
 			_, _ = cdp.Call(t.ctx, chromedp.FromContext(t.ctx).Target, page.HandleJavaScriptDialog,
 				page.HandleJavaScriptDialogParams{Accept: answer.Accept, PromptText: answer.Text})
 		}

@@ -13,35 +13,35 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// A Download is a file that the browser has downloaded into the box. The box's CopyFrom brings it
-// out.
+// A Download is a file that the browser has downloaded into the box. The box's CopyFrom copies it
+// to the host.
 type Download struct {
-	Path string // in the box
-	URL  string // that it came from
-	Size int64  // bytes
+	Path string // the file in the box
+	URL  string // where the file came from
+	Size int64  // in bytes
 }
 
-// Download calls start, which makes the browser begin a download by a Click or a Navigate, and
-// waits until the file is complete. A browser has one Download under way at a time; others wait.
-// Files that pages download by themselves go to Config.DownloadDir too.
+// Download calls start and waits until the file is complete. start makes the browser begin a
+// download, by Click or Navigate. If another Download of the browser is under way, the call waits
+// for its end. Files that pages download without a Download go to Config.DownloadDir too.
 func (t *Tab) Download(ctx context.Context, start func(
 	ctx context.Context) error) (*Download, error) {
-	d, err := t.browser.await(ctx, start)
+	d, err := t.browser.download(ctx, start)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
 	}
 	return d, nil
 }
 
-func (b *Browser) await(ctx context.Context, start func(
+func (b *Browser) download(ctx context.Context, start func(
 	ctx context.Context) error) (*Download, error) {
 	select {
-	case b.download <- struct{}{}:
-		defer func() { <-b.download }()
+	case b.downloading <- struct{}{}:
+		defer func() { <-b.downloading }()
 	case <-ctx.Done():
 		return nil, ctxerr.Of(ctx)
 	}
-	call, done := within(ctx, b.ctx)
+	call, done := joined(ctx, b.ctx)
 	defer done()
 
 	var begin *browser.EventDownloadWillBegin
@@ -62,20 +62,21 @@ func (b *Browser) await(ctx context.Context, start func(
 		}
 	})
 	if err != nil {
-		return nil, b.reason(ctx, call, err)
+		return nil, b.callError(ctx, call, err)
 	}
-	var aborted *NavigateError // a navigation that turns into a download ends with this error
+	// If a navigation becomes a download, Navigate returns net::ERR_ABORTED.
+	var aborted *NavigateError
 	if err := start(ctx); err != nil && !(errors.As(err, &aborted) &&
 		aborted.Reason == "net::ERR_ABORTED") {
 		return nil, err
 	}
-	if err := b.begins(ctx, call, began); err != nil {
+	if err := b.waitBegin(ctx, call, began); err != nil {
 		return nil, err
 	}
 	select {
 	case e := <-ended:
 		if e.State != browser.DownloadProgressStateCompleted {
-			return nil, fmt.Errorf("%s was broken off after %.0f bytes", begin.URL, e.ReceivedBytes)
+			return nil, fmt.Errorf("%s was cancelled after %.0f bytes", begin.URL, e.ReceivedBytes)
 		}
 		file := e.FilePath
 		if file == "" {
@@ -83,25 +84,25 @@ func (b *Browser) await(ctx context.Context, start func(
 		}
 		return &Download{Path: file, URL: begin.URL, Size: int64(e.ReceivedBytes)}, nil
 	case <-call.Done():
-		return nil, b.reason(ctx, call, call.Err())
+		return nil, b.callError(ctx, call, call.Err())
 	}
 }
 
-// begins waits for the begin of a download, for the browser's Timeout.
-func (b *Browser) begins(ctx, call context.Context, began <-chan struct{}) error {
-	soon := ctx
+// waitBegin waits for the beginning of a download, for at most Config.Timeout.
+func (b *Browser) waitBegin(ctx, call context.Context, began <-chan struct{}) error {
+	limited := ctx
 	if d := b.config.Timeout; d > 0 {
 		var cancel context.CancelFunc
-		soon, cancel = context.WithTimeout(ctx, d)
+		limited, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
 	select {
 	case <-began:
 		return nil
-	case <-soon.Done():
-		return fmt.Errorf("none has begun: %w", ctxerr.Of(soon))
+	case <-limited.Done():
+		return fmt.Errorf("none has begun: %w", ctxerr.Of(limited))
 	case <-call.Done():
-		return b.reason(ctx, call, call.Err())
+		return b.callError(ctx, call, call.Err())
 	}
 }
 

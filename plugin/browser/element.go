@@ -13,8 +13,8 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// find has chromedp find the element that a selector means.
-func find(selector string) chromedp.QueryOption {
+// bySelector makes chromedp find the element that a selector means: CSS, or a ref such as "ref=12".
+func bySelector(selector string) chromedp.QueryOption {
 	return chromedp.ByFunc(func(ctx context.Context, target *chromedp.Target,
 		root *chromedp.Node) (ids []cdp.NodeID, err error) {
 		if ref, ok := refOf(selector); ok {
@@ -40,15 +40,15 @@ func find(selector string) chromedp.QueryOption {
 	})
 }
 
-// refOf returns the node that "ref=12" means.
+// refOf returns the node that a selector means, if the selector is a ref such as "ref=12".
 func refOf(selector string) (cdp.BackendNodeID, bool) {
 	number, ok := strings.CutPrefix(selector, "ref=")
 	n, err := strconv.ParseInt(number, 10, 64)
 	return cdp.BackendNodeID(n), ok && err == nil
 }
 
-// checkRef finds refs of another page, or of an element that the page no longer has. Such an
-// element will not come back: no call waits for it.
+// checkRef returns an error if a selector is a ref of another page, or of an element that the page
+// has dropped. Such an element does not come back, so no call waits for it.
 func checkRef(ctx context.Context, target *chromedp.Target, selector string) error {
 	ref, ok := refOf(selector)
 	if !ok {
@@ -58,7 +58,7 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	object, err := cdp.Call(ctx, target, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: ref})
 	if err == nil {
 		connected, err = chromedp.CallFunctionOn[bool]("function() { return this.isConnected }",
-			on(object.Object))(ctx, target)
+			onObject(object.Object))(ctx, target)
 	}
 	if err := ctxerr.Of(ctx); err != nil {
 		return err
@@ -69,7 +69,7 @@ func checkRef(ctx context.Context, target *chromedp.Target, selector string) err
 	return nil
 }
 
-// resolve returns the element that a selector means, or the state that says why there is none.
+// resolve returns the element that a selector means. If there is none, the state says why.
 func resolve(ctx context.Context, target *chromedp.Target,
 	selector string) (*runtime.RemoteObject, ElementState, error) {
 	if ref, ok := refOf(selector); ok {
@@ -94,10 +94,10 @@ func resolve(ctx context.Context, target *chromedp.Target,
 	return res.Result, "", nil
 }
 
-// state returns the state of an element that cannot be used, and for Covered the element in front
-// of it; "" if it can be used.
+// state says why an element cannot be used. If it is Covered, cover is the element in front of it.
+// The state of an element that can be used is "".
 func (t *Tab) state(ctx context.Context, selector string) (state ElementState, cover string) {
-	// also when the caller's time is over
+	// The caller's time is usually over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	state, err := run(ctx, t, func(ctx context.Context,
@@ -112,7 +112,7 @@ func (t *Tab) state(ctx context.Context, selector string) (state ElementState, c
 				connected: this.isConnected, disabled: this.matches(":disabled") || this.hasAttribute("disabled"),
 				visible: box.width > 0 && box.height > 0 && style.visibility == "visible",
 			};
-		}`, on(object))(ctx, target)
+		}`, onObject(object))(ctx, target)
 		switch {
 		case err != nil:
 			return Unusable, err
@@ -134,10 +134,10 @@ func (t *Tab) state(ctx context.Context, selector string) (state ElementState, c
 	return state, cover
 }
 
-// coverOf scrolls an element into view, and returns the beginning of the HTML of the element that
-// a click into its middle would hit instead; "" if it would hit that one, an element inside or
-// around it, or its label. What is in view can be behind a header or footer that stays while the
-// page scrolls: then coverOf scrolls the element to the middle.
+// coverOf scrolls an element into view, and returns the HTML tag of the element that a click into
+// its middle would hit instead. It returns "" if the click would hit the element itself, an element
+// inside or around it, or its label. An element in view can be behind a header or footer that stays
+// while the page scrolls. coverOf then scrolls the element to the middle and looks again.
 func coverOf(ctx context.Context, target *chromedp.Target,
 	element *runtime.RemoteObject) (string, error) {
 	return chromedp.CallFunctionOn[string](`function() {
@@ -155,18 +155,18 @@ func coverOf(ctx context.Context, target *chromedp.Target,
 		const tag = at.cloneNode();
 		for (const name of tag.getAttributeNames()) if (/^(style|on.*)$/.test(name)) tag.removeAttribute(name);
 		return tag.outerHTML.replace(/(?<=>)<\/[^<]*$/, "").slice(0, 200);
-	}`, on(element))(ctx, target)
+	}`, onObject(element))(ctx, target)
 }
 
-// coverPoll is the time between two looks at an element that is covered, for example by a dialog
-// that fades away.
+// coverPoll is the time between two looks at a covered element. The cover may be a dialog that
+// fades away.
 const coverPoll = 50 * time.Millisecond
 
-// uncovered waits until nothing is in front of an element.
-func uncovered(selector string) chromedp.Action[chromedp.Void] {
+// waitUncovered waits until no other element is in front of an element.
+func waitUncovered(selector string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		for {
-			// If the element has gone meanwhile, the action itself says so.
+			// If the element is gone, the action that follows says so.
 			object, state, err := resolve(ctx, target, selector)
 			cover := ""
 			if state == "" && err == nil {
@@ -184,7 +184,7 @@ func uncovered(selector string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// on makes CallFunctionOn call the function on an object and return its value.
-func on(object *runtime.RemoteObject) chromedp.CallOption {
+// onObject makes CallFunctionOn call its function on an object.
+func onObject(object *runtime.RemoteObject) chromedp.CallOption {
 	return func(p *runtime.CallFunctionOnParams) { p.ObjectID = object.ObjectID }
 }

@@ -24,13 +24,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A hostileChromium is a box whose Chromium says what it likes. Commands get the results that are
-// known, else "{}"; then come events.
+// A hostileChromium is a box with a false Chromium. A command gets the result of results, else that
+// of honest, else "{}".
 type hostileChromium struct {
 	sandbox.Sandbox
-	results map[string]string // by method; "-": none
-	events  func() io.Reader  // behind the answer to DOM.enable
-	endless bool              // the events are
+	results map[string]string // by method; "-" means no answer
+	events  func() io.Reader  // sent after the answer to DOM.enable
+	endless bool              // whether events does not end
 }
 
 var honest = map[string]string{
@@ -92,7 +92,7 @@ func (b *hostileChromium) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error
 			switch {
 			case m.Method != "DOM.enable" || b.events == nil:
 			case b.endless:
-				go io.Copy(cmd.Stdout, b.events()) // it ends with the reader
+				go io.Copy(cmd.Stdout, b.events()) // ends when the reader closes Stdout
 			default:
 				io.Copy(cmd.Stdout, b.events())
 			}
@@ -100,7 +100,8 @@ func (b *hostileChromium) Run(ctx context.Context, cmd *sandbox.Cmd) (int, error
 	}
 }
 
-// What Chromium says, which a page may have taken over.
+// TestHostileChromium shows that no message of Chromium makes this program panic, block for ever or
+// use memory without a bound. A page may have taken Chromium over.
 func TestHostileChromium(t *testing.T) {
 	tree := func(ctx context.Context, b *Browser) error {
 		_, err := b.AccessibilityTree(ctx)
@@ -197,7 +198,7 @@ func TestHostileChromium(t *testing.T) {
 	}
 }
 
-// FuzzMessages plays Chromium's messages: what the transport lets through, chromedp can take.
+// FuzzMessages shows that chromedp can decode every message that the transport lets through.
 func FuzzMessages(f *testing.F) {
 	for method, result := range honest {
 		f.Add([]byte(fmt.Sprintf(`{"id":1,"result":%s}`, result)), method)
@@ -212,7 +213,7 @@ func FuzzMessages(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, says []byte, method string) {
 		conn := newTransport(io.NopCloser(bytes.NewReader(append(says, 0))), nil)
-		conn.asked[1] = command{method: cdproto.MethodType(method)}
+		conn.pending[1] = command{method: cdproto.MethodType(method)}
 		var m cdproto.Message
 		if conn.Read(t.Context(), &m) != nil || m.Error != nil {
 			return
@@ -222,12 +223,13 @@ func FuzzMessages(f *testing.F) {
 			"Runtime.executionContextCreated":
 			event, err := cdproto.UnmarshalMessage(&m, chromedp.DefaultUnmarshalOptions)
 			require.NoError(t, err)
-			require.NoError(t, complete(reflect.ValueOf(event)))
+			require.NoError(t, checkComplete(reflect.ValueOf(event)))
 		}
 	})
 }
 
-// An answer may be large, and may lack what it need not have. A target that has gone owes nothing.
+// TestTransport shows which answers are let through: large ones, and ones that lack optional
+// fields. After a target is detached, none of its commands is pending.
 func TestTransport(t *testing.T) {
 	says := func(all ...string) *transport {
 		return newTransport(io.NopCloser(strings.NewReader(strings.Join(all, "\x00")+"\x00")), nil)
@@ -240,7 +242,7 @@ func TestTransport(t *testing.T) {
 			100_000) + `{}]}`,
 	} {
 		conn := says(fmt.Sprintf(`{"id":1,"result":%s}`, result))
-		conn.asked[1] = command{method: method}
+		conn.pending[1] = command{method: method}
 		var m cdproto.Message
 		require.NoError(t, conn.Read(t.Context(), &m))
 		require.Nil(t, m.Error, method)
@@ -250,7 +252,7 @@ func TestTransport(t *testing.T) {
 	for _, before := range []string{`{"id":3,"result":{}}`, "", strings.Repeat(" ", 4090)} {
 		conn := says(before, long, strings.Replace(long, `"id":1`, `"method":"X.y"`, 1),
 			`{"id":2,"result":{}}`)
-		conn.asked[1] = command{page.CommandCaptureScreenshot, "s"}
+		conn.pending[1] = command{page.CommandCaptureScreenshot, "s"}
 		var errs []error
 		for {
 			var m cdproto.Message
@@ -272,8 +274,8 @@ func TestTransport(t *testing.T) {
 	detached := `{"method":"Target.detachedFromTarget","params":{"sessionId":"s"}}`
 	conn := says(slices.Concat([]string{detached}, slices.Repeat([]string{event}, 20),
 		[]string{`{"method":"Target.targetDestroyed","params":{"targetId":"t"}}`})...)
-	conn.asked[1] = command{"DOM.getDocument", "s"}
-	conn.framed["other"] = true
+	conn.pending[1] = command{"DOM.getDocument", "s"}
+	conn.hasFrame["other"] = true
 	for {
 		var m cdproto.Message
 		require.NoError(t, conn.Read(t.Context(), &m))
@@ -281,10 +283,10 @@ func TestTransport(t *testing.T) {
 			break
 		}
 	}
-	require.Empty(t, conn.asked)
+	require.Empty(t, conn.pending)
 }
 
-// node is a node of an accessibility tree that says something.
+// node returns a node of an accessibility tree that has a name.
 func node(id string, name string, children ...accessibility.NodeID) *accessibility.Node {
 	value := func(s string) *accessibility.Value {
 		text, _ := json.Marshal(s)
@@ -294,20 +296,21 @@ func node(id string, name string, children ...accessibility.NodeID) *accessibili
 		Name: value(name), ChildIDs: children}
 }
 
-// Nodes that are in themselves, in each other, very deep, or too many.
+// TestHostileTree renders nodes that contain themselves or each other, that are very deep, or that
+// are too many.
 func TestHostileTree(t *testing.T) {
 	text := func(nodes ...*accessibility.Node) (string, error) {
 		tree, doc := newTree(), newDocument()
 		for _, n := range nodes {
-			if err := tree.add(doc, n); err != nil {
+			if err := tree.addNode(doc, n); err != nil {
 				return "", err
 			}
 		}
-		for _, n := range nodes { // the frame of each node is the document itself
+		for _, n := range nodes { // each node is a frame that shows the document itself
 			n.BackendDOMNodeID = cdp.BackendNodeID(len(n.NodeID))
 			tree.frames[n.BackendDOMNodeID] = doc
 		}
-		return tree.of(doc)
+		return tree.render(doc)
 	}
 	said, err := text(node("a", "one", "a", "b", "b"), node("b", "two", "a"))
 	require.NoError(t, err)
@@ -323,7 +326,7 @@ func TestHostileTree(t *testing.T) {
 	_, err = text(append(deep, node("x", strings.Repeat("A", treeMax)))...)
 	require.ErrorContains(t, err, "12 MiB")
 
-	var large []*accessibility.Node // its text is longer than its nodes: each byte is quoted
+	var large []*accessibility.Node // the text is longer than the nodes: each byte is quoted
 	large = append(large, node("root", "root"))
 	for i := range 35 {
 		n := node(fmt.Sprint(i), strings.Repeat("\x7f", 100<<10))
@@ -336,7 +339,7 @@ func TestHostileTree(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// FuzzTree plays the browser's answer with the nodes of a page.
+// FuzzTree renders the nodes of any answer.
 func FuzzTree(f *testing.F) {
 	for _, seed := range []string{
 		`{"nodes":[{"nodeId":"1","role":{"value":"page"},"name":{"value":"n"},"childIds":["1","2"]},{"nodeId":"2","parentId":"1","properties":[null,{"name":"url","value":{"value":"u"}}],"backendDOMNodeId":1}]}`,
@@ -352,7 +355,7 @@ func FuzzTree(f *testing.F) {
 		for id := range 3 {
 			tree.frames[cdp.BackendNodeID(id)] = doc
 		}
-		_, err := tree.of(doc)
+		_, err := tree.render(doc)
 		require.NoError(t, err)
 	})
 }

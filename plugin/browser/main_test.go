@@ -25,14 +25,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// container makes a box that has a Chromium.
+// container returns a box that has a Chromium.
 func container(t *testing.T, c sshbox.Config) *sshbox.DockerSSHBox {
 	t.Helper()
 	testenv.NeedsAll(t, "to install Chromium in a container takes a minute or two")
 	return boxtest.Container(t, c, browser.Plugin())
 }
 
-// imageWith returns the image with Chromium that such a box is of.
+// imageWith returns the image, with Chromium, of the boxes that container returns.
 func imageWith(t *testing.T) string {
 	t.Helper()
 	b := container(t, sshbox.Config{})
@@ -53,8 +53,8 @@ func open(t *testing.T, box sandbox.Sandbox, c browser.Config) *browser.Browser 
 	return b
 }
 
-// serve has a job of the box serve testdata/site, with more files of names and contents in turn,
-// and returns its URL.
+// serve starts a job of the box that serves testdata/site, and returns its URL. files are further
+// files: a name and a content in turn.
 func serve(t *testing.T, box sandbox.Sandbox, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,12 +68,12 @@ func serve(t *testing.T, box sandbox.Sandbox, files ...string) string {
 		"--directory /tmp/site 0")
 }
 
-// listen starts a job that prints the port on which it listens, and returns that.
+// listen starts a job that prints the port on which it listens, and returns that port.
 func listen(t *testing.T, box sandbox.Sandbox, command string) (port string) {
 	t.Helper()
 	job, err := box.Background(t.Context(), command)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = job.Kill(context.Background()) }) // the box may be closed
+	t.Cleanup(func() { _ = job.Kill(context.Background()) }) // an error if the box is closed
 	re := regexp.MustCompile(`port (\d+)`)
 	require.Eventually(t, func() bool {
 		log, _, err := job.Logs(t.Context(), 0)
@@ -87,8 +87,8 @@ func listen(t *testing.T, box sandbox.Sandbox, command string) (port string) {
 	return port
 }
 
-// nameServer makes a job of the box its only name server, which knows no name, and returns what it
-// has been asked for.
+// nameServer starts a job that is the only name server of the box and knows no name. asked returns
+// the names that the box has asked for.
 func nameServer(t *testing.T, box sandbox.Sandbox) (asked func() []string) {
 	t.Helper()
 	require.NoError(t, box.CopyTo(t.Context(), "testdata/nameserver.py", "/tmp/nameserver.py"))
@@ -121,7 +121,7 @@ func run(t *testing.T, box sandbox.Sandbox, script string) string {
 	return out.String()
 }
 
-// requireNothingLeft finds no process of a browser in the box, nor a file.
+// requireNothingLeft fails if the box has a process or a file of a browser.
 func requireNothingLeft(t *testing.T, box sandbox.Sandbox) {
 	t.Helper()
 	look := func() string {
@@ -129,7 +129,7 @@ func requireNothingLeft(t *testing.T, box sandbox.Sandbox) {
 			`for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline 2>/dev/null | grep -E '^[^ ]*/chrom'; done; ls -d /tmp/sandshell-browser* /tmp/.org.chrom* /tmp/Crash* 2>/dev/null; ls -A ~ | grep -E '^.(config|cache|pki|local)'`)
 	}
 	left := look()
-	// crash handlers end when they see that nobody is left
+	// Crash handlers end some time after Chromium.
 	for began := time.Now(); left != "" && time.Since(began) < time.Minute; left = look() {
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -21,11 +21,13 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// script starts Chromium, waits for its end, and removes its directory, into which all its files
-// go: its name ends in the script's first argument. The script prints the directory, with a zero
-// byte behind it. From then on its input and output are Chromium's file descriptors 3 and 4, for
-// --remote-debugging-pipe. They are made before the "&", which would replace the input by
-// /dev/null.
+// script makes a directory for all files of Chromium, starts Chromium, waits for its end, and
+// removes the directory. The directory's name ends in the script's first argument. The script
+// prints the directory and a zero byte. From then on, the script's input and output are Chromium's
+// file descriptors 3 and 4, for --remote-debugging-pipe. The exec before the "&" makes these two,
+// because a shell gives a command with "&" /dev/null as its input. Package egress sets the variable
+// SANDSHELL_EGRESS_SPKI, which names the certificates of a box's way out: Chromium looks neither at
+// the variables for other programs nor at the system's certificates.
 const script = findProgram + `
 [ -n "$BROWSER_PROGRAM" ] && program=$BROWSER_PROGRAM
 command -v "$program" >/dev/null 2>&1 || exit 127
@@ -37,6 +39,8 @@ trap 'trap "" HUP INT TERM; [ -z "$pid" ] || kill -9 $pid; remove; exit 143' HUP
 (umask 077 && mkdir "$dir") && mkdir "$dir/tmp" "$dir/downloads" || exit 1
 printf '%s\0' "$dir"
 exec 3<&0 4>&1 </dev/null >&2
+[ -z "$SANDSHELL_EGRESS_SPKI" ] ||
+	set -- "--ignore-certificate-errors-spki-list=$SANDSHELL_EGRESS_SPKI" "$@"
 unset BROWSER_PROGRAM XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
 HOME=$dir TMPDIR=$dir/tmp "$program" --user-data-dir="$dir/profile" "$@" &
 pid=$!
@@ -48,12 +52,12 @@ remove
 exit $status
 `
 
-// directory is a shell's word.
+// directory is the shell word for Chromium's directory.
 const directory = `"${TMPDIR:-/tmp}/sandshell-browser.$1"`
 
-// flags are Chromium's, beside Config.Flags. Containers forbid its own sandbox, and have a /dev/shm
-// of 64 MiB only. The other flags keep it from asking questions, and a full browser from most
-// connections to others than the page.
+// flags are given to Chromium before those of Config.Flags. Containers forbid Chromium's own
+// sandbox, and their /dev/shm has only 64 MiB. The other flags keep Chromium from asking questions,
+// and a full browser from most connections that no page has asked for.
 var flags = []string{
 	"--headless", "--remote-debugging-pipe", "--no-startup-window", "--no-sandbox",
 	"--disable-dev-shm-usage",
@@ -69,14 +73,14 @@ var flags = []string{
 	"--hide-scrollbars", "--mute-audio",
 }
 
-// disableFeatures turns off, among others, BackForwardCache: the protocol has no load event for a
-// page out of that cache, and chromedp's NavigateBack waits for one.
+// disableFeatures disables BackForwardCache among others. The protocol has no load event for a page
+// from that cache, and chromedp's NavigateBack waits for one.
 const disableFeatures = "--disable-features=BackForwardCache,AutofillServerCommunication," +
 	"NetworkTimeServiceQuerying,Translate,MediaRouter," +
 	"OptimizationHints,OptimizationGuideOnDeviceModel,DialMediaRouteProvider,PaintHolding"
 
-// arguments returns the flags with the user's. Chromium obeys only the last --disable-features, so
-// all are joined to one.
+// arguments returns flags followed by the user's. Chromium obeys only the last --disable-features,
+// so arguments joins them to one.
 func arguments(user []string) []string {
 	args, disable := slices.Clone(flags), disableFeatures
 	for _, f := range user {
@@ -90,28 +94,29 @@ func arguments(user []string) []string {
 }
 
 const (
-	startTimeout  = time.Minute      // for Chromium's first answer
-	exitDelay     = 10 * time.Second // for Chromium to end by itself, and for its directory to go
-	startedRemove = 2 * time.Second  // for the directory of one that has not started
+	startTimeout = time.Minute      // for Chromium's first answer
+	exitDelay    = 10 * time.Second // for Chromium's own end, and for the removal of its directory
+	abortDelay   = 2 * time.Second  // for the removal if the start has failed
 )
 
-// A process is Chromium in the box. The DevTools protocol is spoken over the standard streams of a
-// Run: no port is open, and nobody else can join.
+// A process is Chromium in the box. Its DevTools protocol goes over the standard streams of a Run,
+// so there is no port that another program could connect to.
 type process struct {
 	box    sandbox.Sandbox
 	env    []string
-	name   string // what the directory's ends in
-	dir    string // in the box; it is removed at the end
+	name   string // the end of the directory's name
+	dir    string // the directory in the box
 	in     *io.PipeWriter
 	out    *io.PipeReader
-	read   *bufio.Reader // of out
-	errs   lastlines.Writer
+	read   *bufio.Reader // reads out
+	stderr lastlines.Writer
 	cancel context.CancelFunc
-	done   chan struct{} // closed when it has ended
-	err    error         // the reason for its end; to be read when done is closed
+	done   chan struct{} // closed when the process has ended
+	err    error         // why the process has ended; set before done is closed
 }
 
-// startProcess returns when the script has made its directory. ctx is for the start only.
+// startProcess runs the script, and returns once the script has made its directory. ctx bounds only
+// the start.
 func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process, error) {
 	name := rand.Text()
 	args := slices.Concat([]string{"sh", "-c", script, "sh", name}, arguments(c.Flags))
@@ -126,23 +131,23 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 		cancel: cancel, done: make(chan struct{})}
 	go func() {
 		code, err := box.Run(running, &sandbox.Cmd{Args: args, Env: env, Stdin: stdin,
-			Stdout: stdout, Stderr: &p.errs})
+			Stdout: stdout, Stderr: &p.stderr})
 		cancel()
-		if p.err = p.why(code, err); p.err == ErrMissing && c.Program != "" {
-			p.err = fmt.Errorf("Config.Program is %q: %w", c.Program, ErrMissing)
+		if p.err = p.exitError(code, err); p.err == ErrMissing && c.Program != "" {
+			p.err = fmt.Errorf("Config.Program: %q is not in the box: %w", c.Program, ErrMissing)
 		}
-		close(p.done) // before the streams: a reader that finds them closed asks for the reason
+		close(p.done) // before the streams, because a reader of a closed stream reads p.err
 		stdin.CloseWithError(p.err)
 		stdout.CloseWithError(p.err)
 	}()
 	stop := context.AfterFunc(ctx, cancel)
-	dir, err := p.directory()
+	dir, err := p.readDirectory()
 	if !stop() && ctx.Err() != nil || err != nil {
 		cancel()
 		p.in.Close()
 		p.out.Close()
 		<-p.done
-		p.remove(startedRemove)
+		p.remove(abortDelay)
 		if errors.As(err, new(*bounded.TooLargeError)) {
 			return nil, err
 		}
@@ -155,9 +160,9 @@ func startProcess(ctx context.Context, box sandbox.Sandbox, c Config) (*process,
 	return p, nil
 }
 
-// directory reads what the script prints first: its directory, with a zero byte behind it.
-func (p *process) directory() (string, error) {
-	const most = 4 << 10 // PATH_MAX, as bufio's buffer
+// readDirectory reads the directory that the script prints first, up to its zero byte.
+func (p *process) readDirectory() (string, error) {
+	const most = 4 << 10 // PATH_MAX, and the size of p.read's buffer
 	dir, err := p.read.ReadSlice(0)
 	if err == bufio.ErrBufferFull {
 		err = &bounded.TooLargeError{What: "the path of the browser's directory", Max: most}
@@ -176,29 +181,31 @@ func (p *process) transport() chromedp.Transport {
 	}{p.read, p.out}, p.in)
 }
 
-// messageMax is how long a message of Chromium may be. A screenshot of a long page is the longest.
-// skipMax is how much of one that is longer is skipped, before Chromium is given up.
+// messageMax is how many bytes a message of Chromium may have. The longest ones hold screenshots of
+// long pages. skipMax is how many further bytes of a longer message are skipped before the
+// connection ends.
 const (
 	messageMax = 16 << 20
 	skipMax    = 128 << 20
 )
 
-// messages are Chromium's, with a zero byte behind each. chromedp reads a message to its end. One
-// that is too long ends early, and its rest is skipped.
+// messages reads Chromium's messages for chromedp. A zero byte ends each, and chromedp reads a
+// message to its end. A message that is too long is ended early, and its rest is skipped.
 type messages struct {
 	r        io.Reader
-	begin    []byte // of the message
-	size     int    // of the message so far
-	skipping bool   // the rest of a message
-	skipped  int    // bytes of that
-	cut      []byte // the begin of the last message that was too long; nil once it was looked at
+	begin    []byte // the first bytes of the current message
+	size     int    // bytes of the current message so far
+	skipping bool   // whether the current message was ended early
+	skipped  int    // bytes skipped since then
+	// the first bytes of the last message that was too long, until takeTooLong takes them
+	tooLongBegin []byte
 }
 
 // Read implements io.Reader.
 func (m *messages) Read(p []byte) (int, error) {
 	for {
 		n, err := m.r.Read(p)
-		n = m.keep(p[:n])
+		n = m.filter(p[:n])
 		if m.skipped > skipMax {
 			return n, &bounded.TooLargeError{What: "a message of Chromium", Max: skipMax}
 		}
@@ -208,8 +215,8 @@ func (m *messages) Read(p []byte) (int, error) {
 	}
 }
 
-// keep leaves in p what chromedp is to read, and returns how many bytes that are.
-func (m *messages) keep(p []byte) int {
+// filter removes skipped bytes from p, and returns how many bytes are left for chromedp.
+func (m *messages) filter(p []byte) int {
 	n := 0
 	for len(p[n:]) > 0 {
 		rest := p[n:]
@@ -229,8 +236,8 @@ func (m *messages) keep(p []byte) int {
 		m.size += end
 		n += end
 		if m.size > messageMax && !whole {
-			p[n-1] = 0 // in the place of a byte of a message that nobody can read
-			m.cut, m.skipping, whole = m.begin, true, true
+			p[n-1] = 0 // ends the message; chromedp cannot decode it in any case
+			m.tooLongBegin, m.skipping, whole = m.begin, true, true
 		}
 		if whole {
 			m.begin, m.size = nil, 0
@@ -239,37 +246,38 @@ func (m *messages) keep(p []byte) int {
 	return n
 }
 
-// beginMax is how much of a message tells which command it answers.
+// beginMax is how many bytes of a message tell which command it answers.
 const beginMax = 64
 
-// answered is how the answer to a command begins.
-var answered = regexp.MustCompile(`^\{"id":(\d{1,18})[,}]`)
+// answerBegin matches the beginning of the answer to a command.
+var answerBegin = regexp.MustCompile(`^\{"id":(\d{1,18})[,}]`)
 
-// tooLong reports whether the message that chromedp could not read was too long, and if so, the
-// command that it answers: 0 if it is an event.
-func (m *messages) tooLong() (id int64, ok bool) {
-	if m.cut == nil {
+// takeTooLong reports whether the message that chromedp could not read was too long. id is the
+// command that the message answers, and 0 if the message is an event.
+func (m *messages) takeTooLong() (id int64, ok bool) {
+	if m.tooLongBegin == nil {
 		return 0, false
 	}
-	if found := answered.FindSubmatch(m.cut); found != nil {
+	if found := answerBegin.FindSubmatch(m.tooLongBegin); found != nil {
 		id, _ = strconv.ParseInt(string(found[1]), 10, 64)
 	}
-	m.cut = nil
+	m.tooLongBegin = nil
 	return id, true
 }
 
-// why returns the reason for Chromium's end, from the results of Run.
-func (p *process) why(code int, err error) error {
+// exitError returns why Chromium has ended, given the results of Run.
+func (p *process) exitError(code int, err error) error {
 	if code == 127 && err == nil {
 		return ErrMissing
 	}
-	return &EndedError{ExitCode: code, Output: p.errs.String(), Err: err}
+	return &EndedError{ExitCode: code, Output: p.stderr.String(), Err: err}
 }
 
-// close ends Chromium and all its processes, and removes its directory.
+// close ends Chromium and all its processes, and removes its directory. It kills them if they do
+// not end within exitDelay.
 func (p *process) close() error {
-	p.in.Close()  // Chromium ends at the end of its input, and the script waits for that
-	p.out.Close() // or its last output would block it
+	p.in.Close()  // Chromium ends at the end of its input, and then the script ends
+	p.out.Close() // else Chromium's last output would block
 	timer := time.NewTimer(exitDelay)
 	defer timer.Stop()
 	select {
@@ -283,8 +291,8 @@ func (p *process) close() error {
 	return p.remove(exitDelay)
 }
 
-// remove removes the directory if the script has not: the script was killed, at any moment, or a
-// process wrote there meanwhile.
+// remove removes the directory if the script has not. The script may have been killed, or a process
+// may have written there during the script's own removal.
 func (p *process) remove(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -294,7 +302,7 @@ func (p *process) remove(limit time.Duration) error {
 	switch {
 	case err == nil && code != 0:
 		return fmt.Errorf("remove the browser's directory: %s", errs.String())
-	case err != nil && gone(err):
+	case err != nil && boxGone(err):
 		return nil // the directory is gone with the box
 	}
 	return err

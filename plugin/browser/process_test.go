@@ -18,11 +18,11 @@ func TestArguments(t *testing.T) {
 	require.NotContains(t, args, "--disable-features=A,B")
 	require.Equal(t, len(flags)+2, len(args))
 	require.False(t, slices.Contains(arguments(nil), "--disable-features=A,B"),
-		"a call has changed the package's own")
+		"arguments has changed the package's flags")
 }
 
-// A start that is given up, and whose script is killed, leaves no directory: here right after the
-// script has made it.
+// TestStartCancelled cancels a start, and kills its script, right after the script has made its
+// directory. No directory is left.
 func TestStartCancelled(t *testing.T) {
 	box, err := localbox.New(t.Context(), localbox.Config{Grace: 50 * time.Millisecond})
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestStartCancelled(t *testing.T) {
 	mkdir := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nmkdir \"$@\" && touch '" + bin +
 		"/made' && exec sleep 1000\n"
 	require.NoError(t, os.WriteFile(bin+"/mkdir", []byte(mkdir), 0o755))
-	// not within Grace
+	// The first rm takes longer than the box's Grace, which kills the script.
 	rm := "#!/bin/sh\nPATH=" + os.Getenv("PATH") + "\nif [ -e '" + bin +
 		"/killed' ]; then exec rm \"$@\"; fi\ntouch '" + bin + "/killed'; exec sleep 1000\n"
 	require.NoError(t, os.WriteFile(bin+"/rm", []byte(rm), 0o755))

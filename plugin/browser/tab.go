@@ -18,23 +18,23 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// A Tab is one page at a time.
+// A Tab is a tab of a Browser. It shows one page at a time.
 type Tab struct {
 	browser *Browser
-	ctx     context.Context // chromedp's
+	ctx     context.Context // chromedp's handle of the tab
 	close   func()
-	frame   cdp.FrameID // the page's, not one of a frame in it
-	token   chan struct{}
+	frame   cdp.FrameID   // the page's outermost frame
+	token   chan struct{} // holds a token while a call runs
 	dialogs chan Dialog
 
 	mu       sync.Mutex
-	alive    context.Context // descends from ctx; ends when the page crashes
+	alive    context.Context // a child of ctx that ends when the page crashes
 	crash    context.CancelCauseFunc
-	loading  chan struct{} // closed when the page is not loading
+	loading  chan struct{} // closed while the page is not loading
 	answered []Dialog
 }
 
-// NewTab opens another tab, with an empty page. It goes with the browser, or by its Close.
+// NewTab opens another tab, with an empty page. The tab ends with its Close, or with the browser.
 func (b *Browser) NewTab(ctx context.Context) (*Tab, error) {
 	t, err := b.attach(ctx)
 	if err != nil {
@@ -43,24 +43,24 @@ func (b *Browser) NewTab(ctx context.Context) (*Tab, error) {
 	return t, nil
 }
 
-// id is the page's; Chromium gives its outermost frame the same.
+// id returns the target of the tab's page. Chromium gives the outermost frame the same id.
 func (t *Tab) id() target.ID { return target.ID(t.frame) }
 
-// Tabs returns all tabs, those that pages have opened too, in the order in which they were made or
-// found.
+// Tabs returns all open tabs, including those that pages have opened. They are in the order in
+// which NewTab made them or Tabs found them.
 func (b *Browser) Tabs(ctx context.Context) ([]*Tab, error) {
-	call, done := within(ctx, b.ctx)
+	call, done := joined(ctx, b.ctx)
 	defer done()
 	infos, err := chromedp.Targets(call)
 	if err != nil {
-		return nil, fmt.Errorf("list tabs: %w", b.reason(ctx, call, err))
+		return nil, fmt.Errorf("list tabs: %w", b.callError(ctx, call, err))
 	}
-	there := map[target.ID]bool{}
+	open := map[target.ID]bool{}
 	for _, info := range infos {
 		if info.Type != "page" {
 			continue
 		}
-		there[info.TargetID] = true
+		open[info.TargetID] = true
 		if b.tab(info.TargetID) == nil {
 			if _, err = b.attach(ctx, chromedp.WithTargetID(info.TargetID)); err != nil {
 				return nil, fmt.Errorf("attach to the tab of %s: %w", info.URL, err)
@@ -70,10 +70,10 @@ func (b *Browser) Tabs(ctx context.Context) ([]*Tab, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tabs = slices.DeleteFunc(b.tabs, func(t *Tab) bool { return t.ctx.Err() != nil })
-	return slices.DeleteFunc(slices.Clone(b.tabs), func(t *Tab) bool { return !there[t.id()] }), nil
+	return slices.DeleteFunc(slices.Clone(b.tabs), func(t *Tab) bool { return !open[t.id()] }), nil
 }
 
-// tab returns the Tab of a page, nil if there is none yet.
+// tab returns the Tab of a page, and nil if there is none yet.
 func (b *Browser) tab(id target.ID) *Tab {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +83,7 @@ func (b *Browser) tab(id target.ID) *Tab {
 	return nil
 }
 
-// attach makes a Tab of a new page, or of the one that opts name.
+// attach returns a Tab for a new page or, if opts name a page, for that one.
 func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*Tab, error) {
 	t := &Tab{browser: b, token: make(chan struct{}, 1), dialogs: make(chan Dialog, 16),
 		loading: make(chan struct{})}
@@ -92,9 +92,9 @@ func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*
 	t.ctx = tctx
 	t.alive, t.crash = context.WithCancelCause(tctx)
 	t.close = sync.OnceFunc(cancel)
-	b.work.Go(t.answer)
-	// The tab's life is bound to the context of its first call: that has to be its own, and ctx
-	// ends it from outside.
+	b.work.Go(t.answerDialogs)
+	// chromedp ends the tab with the context of its first call. So that call does not get ctx,
+	// which closes the tab instead.
 	stop := context.AfterFunc(ctx, t.close)
 	err := chromedp.Do(tctx, chromedp.Func(func(ctx context.Context,
 		target *chromedp.Target) error {
@@ -103,13 +103,13 @@ func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*
 		if _, err := cdp.Call(ctx, target, emulation.SetDeviceMetricsOverride, size); err != nil {
 			return err
 		}
-		// A page behind another, which it has opened, works as if it were in front.
+		// With this, a page works as if it were in front even if it is behind one that it opened.
 		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled,
 			emulation.SetFocusEmulationEnabledParams{Enabled: true})
 		return err
 	}))
 	if !stop() || err != nil {
-		err = b.reason(ctx, tctx, err)
+		err = b.callError(ctx, tctx, err)
 		t.close()
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (b *Browser) attach(ctx context.Context, opts ...chromedp.ContextOption) (*
 	return t, nil
 }
 
-// Close closes the tab; the browser's first one only goes with the browser. Calls under way return
-// ErrClosed.
+// Close closes the tab. Calls under way return ErrClosed. The browser's own tab ends only with the
+// browser. Close always returns nil, and may be called again.
 func (t *Tab) Close() error {
 	t.browser.mu.Lock()
 	t.browser.tabs = slices.DeleteFunc(t.browser.tabs, func(other *Tab) bool { return other == t })
@@ -132,8 +132,8 @@ func (t *Tab) Close() error {
 	return nil
 }
 
-// Context returns chromedp's context of the tab, for direct use of chromedp. chromedp.NewContext on
-// it makes another tab. It ends with the tab.
+// Context returns chromedp's context of the tab, for direct use of chromedp. The context ends with
+// the tab. chromedp.NewContext with it as the parent makes another tab.
 func (t *Tab) Context() context.Context { return t.ctx }
 
 // Do runs actions of chromedp in the tab.
@@ -144,9 +144,9 @@ func (t *Tab) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void]) e
 	return nil
 }
 
-// Run runs an action of chromedp in a tab, and returns its value. Unlike chromedp.Run it takes the
-// context of the call, whose end leaves the tab as it is; and its errors say what has become of the
-// page and the browser.
+// Run runs an action of chromedp in a tab, and returns its value. Unlike chromedp.Run, it takes a
+// context for the call only: when that ends, the tab stays open. Its errors are those of Tab's
+// methods, such as ErrCrashed.
 func Run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	v, err := run(ctx, t, action)
 	if err != nil {
@@ -165,16 +165,16 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (v T, er
 	t.mu.Lock()
 	alive := t.alive
 	t.mu.Unlock()
-	call, done := within(ctx, alive)
+	call, done := joined(ctx, alive)
 	defer done()
 	if v, err = chromedp.Run(call, action); err != nil {
-		err = t.browser.reason(ctx, call, err)
+		err = t.browser.callError(ctx, call, err)
 	}
 	return v, err
 }
 
-// inTime is run within Config.Timeout.
-func inTime[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
+// runWithTimeout runs an action, as run does, for at most Config.Timeout.
+func runWithTimeout[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, error) {
 	if d := t.browser.config.Timeout; d > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d)
@@ -183,17 +183,17 @@ func inTime[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, e
 	return run(ctx, t, action)
 }
 
-// within returns a context that descends from parent, one of chromedp's, and ends with ctx too.
-func within(ctx, parent context.Context) (context.Context, func()) {
+// joined returns a child of parent, which is a context of chromedp, that also ends with ctx.
+func joined(ctx, parent context.Context) (context.Context, func()) {
 	call, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return call, func() { stop(); cancel(nil) }
 }
 
-// reason returns the reason for an error of chromedp's, which says "context canceled" for every
-// kind of end.
-func (b *Browser) reason(ctx, call context.Context, err error) error {
-	var panicked *guard.PanicError // of Config.Dialog
+// callError returns the error of a call for an error of chromedp. chromedp says "context canceled"
+// whether the caller, the tab or the browser has ended the call.
+func (b *Browser) callError(ctx, call context.Context, err error) error {
+	var panicked *guard.PanicError // from Config.Dialog
 	var large *bounded.TooLargeError
 	switch {
 	case ctx.Err() != nil:
@@ -205,27 +205,27 @@ func (b *Browser) reason(ctx, call context.Context, err error) error {
 	case errors.As(err, &large):
 		return large
 	}
-	if why := b.why(nil); why != nil {
+	if why := b.explain(nil); why != nil {
 		return why
 	}
 	if call.Err() != nil || errors.Is(err, chromedp.ErrTargetDetached) {
-		return ErrClosed // the tab, by its Close or by the page
+		return ErrClosed // Close or the page itself has closed the tab
 	}
 	return err
 }
 
-// listen gets the events of the tab in their order. It must not block.
+// listen handles the events of the tab, which come in their order. It must not block.
 func (t *Tab) listen(event any) {
 	switch e := event.(type) {
 	case *page.EventFrameStartedLoading:
-		t.load(e.FrameID, true)
+		t.setLoading(e.FrameID, true)
 	case *page.EventFrameStoppedLoading:
-		t.load(e.FrameID, false)
+		t.setLoading(e.FrameID, false)
 	case *page.EventJavascriptDialogOpening:
 		select {
 		case t.dialogs <- Dialog{Type: string(e.Type), Message: e.Message, Default: e.DefaultPrompt,
 			URL: e.URL}:
-		default: // a page shows one at a time
+		default: // dialogs is full, though a page shows one dialog at a time
 		}
 	case *inspector.EventTargetCrashed:
 		t.mu.Lock()
@@ -234,8 +234,8 @@ func (t *Tab) listen(event any) {
 	}
 }
 
-// load notes that the page is loading, or not.
-func (t *Tab) load(frame cdp.FrameID, is bool) {
+// setLoading records whether a frame is loading, if it is the page's outermost one.
+func (t *Tab) setLoading(frame cdp.FrameID, loading bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := false
@@ -245,15 +245,15 @@ func (t *Tab) load(frame cdp.FrameID, is bool) {
 		was = true
 	}
 	switch {
-	case frame != t.frame || was == is:
-	case is:
+	case frame != t.frame || was == loading:
+	case loading:
 		t.loading = make(chan struct{})
 	default:
 		close(t.loading)
 	}
 }
 
-// revive makes a tab usable again after its page has crashed.
+// revive makes a tab usable again if its page has crashed.
 func (t *Tab) revive() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,18 +19,17 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 )
 
-// A transport looks at what Chromium says before chromedp does, which believes it: a frameNavigated
-// without a frame would end this program. An answer that is wrong or too large becomes an error,
-// and such an event is left out.
+// A transport checks Chromium's messages before chromedp reads them. chromedp trusts them: a
+// frameNavigated without a frame makes it panic. If an answer is incomplete or too large, the
+// transport replaces it with an error. It drops such an event.
 type transport struct {
 	chromedp.Transport
 	messages *messages
 
-	mu     sync.Mutex
-	asked  map[int64]command         // without an answer
-	framed map[target.SessionID]bool // chromedp knows the page's frame
-	// bytes of the events since a command holds chromedp's events up
-	behind int
+	mu       sync.Mutex
+	pending  map[int64]command         // commands without an answer, by their id
+	hasFrame map[target.SessionID]bool // the sessions whose page's frame chromedp knows
+	waiting  int                       // bytes of the events behind a pending getDocument
 }
 
 type command struct {
@@ -38,17 +38,16 @@ type command struct {
 }
 
 const (
-	answerValuesMax = 16 << 20 // memory for the values of an answer,
-	eventValuesMax  = 8 << 20  // and of an event
+	answerValuesMax = 16 << 20 // bytes of memory for the values of an answer
+	eventValuesMax  = 8 << 20  // bytes of memory for the values of an event
 	eventMax        = 2 << 20  // bytes of an event
-	behindMax       = 16 << 20 // bytes of the events that wait
+	waitingMax      = 16 << 20 // bytes of the events behind a pending getDocument
 )
 
-// optional are what an answer need not have, in words of cdproto, whose tags do not tell.
+// optional names the fields of cdproto that an answer may lack although their tags say otherwise.
 var optional = map[string]bool{
 	"ExceptionDetails": true, "AdScriptAncestry": true, "Creation": true, "Manifest": true,
-	"ExtraFields": true,
-	"InlineStyle": true, "AttributesStyle": true, "TransitionsStyle": true,
+	"ExtraFields": true, "InlineStyle": true, "AttributesStyle": true, "TransitionsStyle": true,
 }
 
 func newTransport(r io.ReadCloser, w io.WriteCloser) *transport {
@@ -57,16 +56,16 @@ func newTransport(r io.ReadCloser, w io.WriteCloser) *transport {
 		io.Reader
 		io.Closer
 	}{m, r}, w)
-	return &transport{Transport: pipe, messages: m, asked: map[int64]command{},
-		framed: map[target.SessionID]bool{}}
+	return &transport{Transport: pipe, messages: m, pending: map[int64]command{},
+		hasFrame: map[target.SessionID]bool{}}
 }
 
 // Write implements chromedp.Transport.
 func (t *transport) Write(ctx context.Context, m *cdproto.Message) error {
 	t.mu.Lock()
-	t.asked[m.ID] = command{m.Method, m.SessionID}
+	t.pending[m.ID] = command{m.Method, m.SessionID}
 	if m.Method == dom.CommandGetDocument {
-		t.framed[m.SessionID] = true
+		t.hasFrame[m.SessionID] = true
 	}
 	t.mu.Unlock()
 	return t.Transport.Write(ctx, m)
@@ -76,7 +75,7 @@ func (t *transport) Write(ctx context.Context, m *cdproto.Message) error {
 func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 	for {
 		if err := t.Transport.Read(ctx, m); err != nil {
-			id, ok := t.messages.tooLong()
+			id, ok := t.messages.takeTooLong()
 			if !ok {
 				return err
 			}
@@ -89,15 +88,15 @@ func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 			m.Error = &cdproto.Error{Message: tooLong.Error()}
 		}
 		if m.Method == "" {
-			if err := t.answer(m); err != nil {
+			if err := t.checkAnswer(m); err != nil {
 				m.Result, m.Error = nil, &cdproto.Error{Message: err.Error()}
 			}
 			return nil
 		}
 		m.ID = 0
-		late, err := t.event(m)
-		if late != nil {
-			return late
+		fatal, err := t.checkEvent(m)
+		if fatal != nil {
+			return fatal
 		}
 		if err == nil {
 			return nil
@@ -110,26 +109,26 @@ func (t *transport) Read(ctx context.Context, m *cdproto.Message) error {
 func (t *transport) sessionOf(id int64) target.SessionID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.asked[id].session
+	return t.pending[id].session
 }
 
-// answer returns what is wrong with an answer.
-func (t *transport) answer(m *cdproto.Message) error {
+// checkAnswer returns an error that says what is wrong with an answer, and nil if nothing is.
+func (t *transport) checkAnswer(m *cdproto.Message) error {
 	t.mu.Lock()
-	method := t.asked[m.ID].method
-	delete(t.asked, m.ID)
+	method := t.pending[m.ID].method
+	delete(t.pending, m.ID)
 	t.mu.Unlock()
 	if m.Error != nil || method == accessibility.CommandGetFullAXTree ||
 		method == page.CommandCaptureScreenshot {
-		return nil // a nodeList looks at the tree
+		return nil // a nodeList checks the tree, and a screenshot is one string
 	}
-	if err := count(m.Result, answerValuesMax); err != nil {
+	if err := checkSize(m.Result, answerValuesMax); err != nil {
 		return err
 	}
 	result, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: method, Result: m.Result},
 		chromedp.DefaultUnmarshalOptions)
 	if err != nil {
-		return nil // chromedp says so, if it needs it
+		return nil // chromedp returns the same error if it decodes the answer
 	}
 	if v := reflect.ValueOf(result).Elem(); v.Kind() == reflect.Struct {
 		for i := range v.NumField() {
@@ -141,49 +140,53 @@ func (t *transport) answer(m *cdproto.Message) error {
 			}
 		}
 	}
-	return complete(reflect.ValueOf(result))
+	return checkComplete(reflect.ValueOf(result))
 }
 
-// event returns what is wrong with an event. late says that too many wait.
-func (t *transport) event(m *cdproto.Message) (late, wrong error) {
+// checkEvent returns an error that says what is wrong with an event, and nil if nothing is. fatal
+// is an error that ends the connection: too many events wait for an answer.
+func (t *transport) checkEvent(m *cdproto.Message) (fatal, wrong error) {
 	if len(m.Params) > eventMax {
 		return nil, &bounded.TooLargeError{What: "an event of Chromium", Max: eventMax}
 	}
-	if err := count(m.Params, eventValuesMax); err != nil {
+	if err := checkSize(m.Params, eventValuesMax); err != nil {
 		return nil, err
 	}
 	event, err := cdproto.UnmarshalMessage(m, chromedp.DefaultUnmarshalOptions)
 	if err != nil {
 		return nil, err
 	}
-	if err := complete(reflect.ValueOf(event)); err != nil {
+	if err := checkComplete(reflect.ValueOf(event)); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// what it owes of that target will not come
+	// The pending answers of a detached target will not come.
 	if e, ok := event.(*target.EventDetachedFromTarget); ok {
-		delete(t.framed, e.SessionID)
-		maps.DeleteFunc(t.asked, func(_ int64, c command) bool { return c.session == e.SessionID })
+		delete(t.hasFrame, e.SessionID)
+		maps.DeleteFunc(t.pending, func(_ int64, c command) bool {
+			return c.session == e.SessionID
+		})
 	}
-	if t.behind += len(m.Params); !t.held() {
-		t.behind = 0
-	} else if t.behind > behindMax {
+	if t.waiting += len(m.Params); !t.documentPendingLocked() {
+		t.waiting = 0
+	} else if t.waiting > waitingMax {
 		return &bounded.TooLargeError{What: "what Chromium says while it owes an answer",
-			Max: behindMax}, nil
+			Max: waitingMax}, nil
 	}
 	if e, ok := event.(*page.EventFrameNavigated); ok && e.Frame.ParentID == "" {
-		t.framed[m.SessionID] = true
+		t.hasFrame[m.SessionID] = true
 	}
-	if strings.HasPrefix(string(m.Method), "DOM.") && !t.framed[m.SessionID] {
+	if strings.HasPrefix(string(m.Method), "DOM.") && !t.hasFrame[m.SessionID] {
 		return nil, fmt.Errorf("%s comes before there is a frame", m.Method)
 	}
 	return nil, nil
 }
 
-// held reports whether a command without an answer holds chromedp's events up; t.mu is held.
-func (t *transport) held() bool {
-	for _, c := range t.asked {
+// documentPendingLocked reports whether a getDocument is without an answer. chromedp handles no
+// further event of that page until the answer comes.
+func (t *transport) documentPendingLocked() bool {
+	for _, c := range t.pending {
 		if c.method == dom.CommandGetDocument {
 			return true
 		}
@@ -191,29 +194,31 @@ func (t *transport) held() bool {
 	return false
 }
 
-func count(text []byte, most int64) error {
+// checkSize returns an error if the values of a JSON text would take more than most bytes of
+// memory.
+func checkSize(text []byte, most int64) error {
 	values := bounded.Values{List: bounded.List{What: "a message of Chromium", Max: most}}
 	_, err := values.Write(text)
 	return err
 }
 
-// complete returns an error if a struct that has to be there, by the tags of cdproto, is not.
-func complete(v reflect.Value) error {
+// checkComplete returns an error if a struct that v has to have, by the tags of cdproto, is nil.
+func checkComplete(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return complete(v.Elem())
+			return checkComplete(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			item := v.Index(i)
 			if item.Kind() == reflect.Pointer && item.IsNil() {
-				return fmt.Errorf("a list has null in it")
+				return errors.New("a list contains null")
 			}
 			if item.Kind() != reflect.Pointer && item.Kind() != reflect.Struct {
 				return nil
 			}
-			if err := complete(item); err != nil {
+			if err := checkComplete(item); err != nil {
 				return err
 			}
 		}
@@ -228,7 +233,7 @@ func complete(v reflect.Value) error {
 				!strings.Contains(field.Tag.Get("json"), "omit") {
 				return fmt.Errorf("%s lacks %s", v.Type(), field.Name)
 			}
-			if err := complete(value); err != nil {
+			if err := checkComplete(value); err != nil {
 				return err
 			}
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// AccessibilityTree returns the page as assistive technology sees it, fit for a model: a line for
-// each element that says something, indented below the one that it is in.
+// AccessibilityTree returns the page as assistive technology sees it, in a form for models. Each
+// element that says something has a line, indented below the line of the element that it is in.
 //
 //	page "Sign up" url="http://127.0.0.1:8000/"
 //	  heading "Sign up" level=1
@@ -28,39 +28,41 @@ import (
 //	  checkbox "News" checked=false ref=17
 //	  button "Send" ref=21
 //
-// Click, Type and Fill take the refs as selectors, "ref=14", until the page is another one or drops
-// the element. A page of more than some 15,000 elements is an error.
+// Click, Type and Fill take a ref such as "ref=14" as the selector. A ref is valid until the tab
+// shows another page, or the page drops the element. If a page has more than some 15,000 elements,
+// AccessibilityTree returns an error.
 func (t *Tab) AccessibilityTree(ctx context.Context) (string, error) {
-	return wrap(ctx, t, "read the accessibility tree",
+	return runNamed(ctx, t, "read the accessibility tree",
 		func(ctx context.Context, target *chromedp.Target) (string, error) {
 			frames, err := cdp.Call(ctx, target, page.GetFrameTree, cdp.Empty{})
 			if err != nil {
 				return "", err
 			}
 			if frames.FrameTree == nil {
-				return "", errors.New("the browser tells no frames")
+				return "", errors.New("the browser has listed no frames")
 			}
 			tree := newTree()
 			doc, err := tree.read(ctx, target, frames.FrameTree)
 			if err != nil {
 				return "", err
 			}
-			return tree.of(doc)
+			return tree.render(doc)
 		})
 }
 
-// A tree is written from the documents of a page and of the frames in it.
+// A tree renders the documents of a page and of the frames in it as one text.
 type tree struct {
 	frames  map[cdp.BackendNodeID]*document // by the frame's element
-	nodes   bounded.List                    // of all documents
+	nodes   bounded.List                    // counts the nodes of all documents
 	written map[*accessibility.Node]bool
 	text    strings.Builder
-	err     error // why the rest is not written
+	err     error // why the text is incomplete
 }
 
-// A page may be hostile, and a browser that it has taken over tells what it likes: nodes that are
-// in themselves, or in each other without end. treeMax is how much memory the nodes may take, by an
-// estimate, and how long the text may be; treeDepth is how deep the nodes are written.
+// A hostile page may have taken the browser over, and then the browser's answers are hostile too:
+// nodes may contain themselves, or each other without end. treeMax is how many bytes of memory the
+// nodes may take, by an estimate, and how many bytes the text may have. Nodes that are deeper than
+// treeDepth are not written.
 const (
 	treeMax   = 12 << 20
 	treeDepth = 1000
@@ -73,18 +75,19 @@ func newTree() *tree {
 	}
 }
 
-// of returns the text of a page's document, with the frames in it.
-func (t *tree) of(page *document) (string, error) {
+// render returns the text of a page's document and of the frames in it.
+func (t *tree) render(page *document) (string, error) {
 	t.write(page, page.root, 0, "")
 	return t.text.String(), t.err
 }
 
+// A document has the nodes of a page, or of a frame in it.
 type document struct {
 	root  *accessibility.Node
 	nodes map[accessibility.NodeID]*accessibility.Node
 }
 
-// read reads the documents of a frame and of the frames in it.
+// read reads the document of a frame, and those of the frames in it.
 func (t *tree) read(ctx context.Context, target *chromedp.Target,
 	frame *page.FrameTree) (*document, error) {
 	doc := newDocument()
@@ -96,8 +99,8 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target,
 		return nil, err
 	}
 	for _, child := range frame.ChildFrames {
-		// A frame of another site is in a process of its own, which is not asked; and a frame may
-		// be gone by now.
+		// Errors are no failure: a frame of another site is in a process of its own, which this
+		// target cannot reach, and a frame may be gone meanwhile.
 		if child == nil || child.Frame == nil {
 			continue
 		}
@@ -113,7 +116,8 @@ func (t *tree) read(ctx context.Context, target *chromedp.Target,
 	return doc, ctxerr.Of(ctx)
 }
 
-// A nodeList takes the nodes of an answer into a document one by one: of each, most is not needed.
+// A nodeList adds the nodes of an answer to a document one by one, because most of each node is not
+// needed.
 type nodeList struct {
 	tree *tree
 	doc  *document
@@ -130,14 +134,14 @@ func (l *nodeList) UnmarshalJSON(text []byte) error {
 		if err := in.Decode(&text); err != nil {
 			return err
 		}
-		if err := count(text, treeMax); err != nil {
+		if err := checkSize(text, treeMax); err != nil {
 			return err
 		}
 		var n *accessibility.Node
 		if err := jsonv2.Unmarshal(text, &n, chromedp.DefaultUnmarshalOptions); err != nil {
 			return err
 		}
-		if err := l.tree.add(l.doc, n); err != nil {
+		if err := l.tree.addNode(l.doc, n); err != nil {
 			return err
 		}
 	}
@@ -148,9 +152,10 @@ func newDocument() *document {
 	return &document{nodes: map[accessibility.NodeID]*accessibility.Node{}}
 }
 
-// add takes a node into a document, if it may be written, and drops what is not written of it.
-func (t *tree) add(doc *document, n *accessibility.Node) error {
-	if n == nil || unsaid[text(n.Role)] && len(n.ChildIDs) == 0 {
+// addNode adds a node to a document, unless the node is never written, and removes the parts of the
+// node that are not written.
+func (t *tree) addNode(doc *document, n *accessibility.Node) error {
+	if n == nil || droppedRoles[text(n.Role)] && len(n.ChildIDs) == 0 {
 		return nil
 	}
 	n.ChromeRole, n.Description = nil, nil
@@ -166,7 +171,7 @@ func (t *tree) add(doc *document, n *accessibility.Node) error {
 	keep(n.Value)
 	var properties []*accessibility.Property
 	for _, p := range n.Properties {
-		if p == nil || !said[p.Name] && p.Name != accessibility.PropertyNameFocusable {
+		if p == nil || !shownProperties[p.Name] && p.Name != accessibility.PropertyNameFocusable {
 			continue
 		}
 		if p.Name == "url" && p.Value != nil {
@@ -186,30 +191,33 @@ func (t *tree) add(doc *document, n *accessibility.Node) error {
 	return nil
 }
 
-// Roles that only structure the page, or repeat what is said above them.
-var silent = map[string]bool{"none": true, "generic": true, "LayoutTable": true, "LabelText": true,
-	"paragraph": true, "emphasis": true, "strong": true, "MenuListPopup": true}
+// structuralRoles are written only if the node has a name. They structure the page, or repeat the
+// line above.
+var structuralRoles = map[string]bool{
+	"none": true, "generic": true, "LayoutTable": true, "LabelText": true, "paragraph": true,
+	"emphasis": true, "strong": true, "MenuListPopup": true,
+}
 
-// Roles that are never written: ends of lines, and the boxes into which text is broken.
-var unsaid = map[string]bool{"InlineTextBox": true, "LineBreak": true, "ListMarker": true}
+// droppedRoles are never written: line ends, list markers, and the boxes into which text is broken.
+var droppedRoles = map[string]bool{"InlineTextBox": true, "LineBreak": true, "ListMarker": true}
 
-// Roles that get a ref, beside those of elements that can have the focus.
-var usable = map[string]bool{
+// refRoles get a ref, as does every element that can have the focus.
+var refRoles = map[string]bool{
 	"button": true, "link": true, "textbox": true, "searchbox": true, "checkbox": true,
 	"radio": true, "combobox": true, "listbox": true, "option": true,
 	"menuitem": true, "menuitemcheckbox": true, "menuitemradio": true, "tab": true, "switch": true,
 	"slider": true, "spinbutton": true, "treeitem": true,
 }
 
-// Properties that are written beside role, name and value. One that is true is written as its name
-// only.
-var said = map[accessibility.PropertyName]bool{
+// shownProperties are written after role, name and value. If the value is true, only the name is
+// written.
+var shownProperties = map[accessibility.PropertyName]bool{
 	"level": true, "checked": true, "pressed": true, "expanded": true, "selected": true,
 	"disabled": true, "required": true, "readonly": true,
 	"invalid": true, "focused": true, "modal": true, "url": true,
 }
 
-// write writes a node and the nodes below it. above is the name of the node above it.
+// write writes a node and the nodes below it. above is the name of the line above.
 func (t *tree) write(doc *document, n *accessibility.Node, depth int, above string) {
 	if n == nil || t.err != nil || depth > treeDepth || t.written[n] {
 		return
@@ -222,13 +230,13 @@ func (t *tree) write(doc *document, n *accessibility.Node, depth int, above stri
 	role, name := text(n.Role), text(n.Name)
 	repeats := role == "StaticText" && (strings.TrimSpace(name) == "" ||
 		strings.TrimSpace(name) == strings.TrimSpace(above))
-	if !n.Ignored && !repeats && !(silent[role] && name == "") && !unsaid[role] {
-		t.line(n, depth, role, name)
+	if !n.Ignored && !repeats && !(structuralRoles[role] && name == "") && !droppedRoles[role] {
+		t.writeLine(n, depth, role, name)
 		depth++
 		above = name
 	}
 	if (role == "textbox" || role == "searchbox") && text(n.Value) != "" {
-		return // what is below is the value once more, line by line
+		return // the nodes below repeat the value, line by line
 	}
 	for _, id := range n.ChildIDs {
 		t.write(doc, doc.nodes[id], depth, above)
@@ -238,7 +246,8 @@ func (t *tree) write(doc *document, n *accessibility.Node, depth int, above stri
 	}
 }
 
-func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
+// writeLine writes the line of a node.
+func (t *tree) writeLine(n *accessibility.Node, depth int, role, name string) {
 	b := &t.text
 	b.WriteString(strings.Repeat("  ", depth))
 	switch role {
@@ -254,7 +263,7 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 	if value := text(n.Value); value != "" && value != name {
 		b.WriteString(" value=" + strconv.Quote(value))
 	}
-	ref := usable[role]
+	ref := refRoles[role]
 	for _, p := range n.Properties {
 		if p == nil {
 			continue
@@ -265,7 +274,7 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 		}
 		toggle := p.Name == "checked" || p.Name == "pressed" || p.Name == "expanded"
 		switch {
-		case !said[p.Name], value == "", value == "false" && !toggle, role == "page" &&
+		case !shownProperties[p.Name], value == "", value == "false" && !toggle, role == "page" &&
 			p.Name != "url", role != "heading" && p.Name == "level":
 		case value == "true":
 			b.WriteString(" " + string(p.Name))
@@ -281,7 +290,7 @@ func (t *tree) line(n *accessibility.Node, depth int, role, name string) {
 	b.WriteByte('\n')
 }
 
-// shortened cuts a long text: a data URL can have megabytes.
+// shortened returns the first 200 bytes of a URL. A data URL can have megabytes.
 func shortened(url string) string {
 	const most = 200
 	if len(url) <= most {
@@ -290,7 +299,7 @@ func shortened(url string) string {
 	return strings.ToValidUTF8(url[:most], "") + "…"
 }
 
-// text returns a value as text.
+// text returns a value as text. If the value is nil, the text is empty.
 func text(v *accessibility.Value) string {
 	if v == nil || len(v.Value) == 0 {
 		return ""

@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matplotlib is what figures are made with: the example's, so that one image does for both. On this
-// machine it has to be there.
+// matplotlib returns the plugin of examples/jupyter, so that both use the same image. In a LocalBox
+// this machine must have matplotlib.
 func matplotlib() plugin.Plugin {
 	return plugin.Plugin{Name: "matplotlib", Requires: []string{"jupyter"},
 		Files: os.DirFS("../../examples/jupyter/matplotlib")}
 }
 
-// TestBoxes does everything in each kind of box.
+// TestBoxes runs every test in each kind of box.
 func TestBoxes(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -37,6 +37,7 @@ func TestBoxes(t *testing.T) {
 		{"Stream", testStream},
 		{"MuchOutput", testMuchOutput},
 		{"Input", testInput},
+		{"BlockingCallback", testBlockingCallback},
 		{"Interrupt", testInterrupt},
 		{"NoReply", testNoReply},
 		{"Cancel", testCancel},
@@ -65,8 +66,8 @@ func TestBoxes(t *testing.T) {
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					if !slices.Contains(daily, c.name) {
-						left(t, "kernels take their time: what is most used runs every day, and "+
-							"all in a container in CI")
+						left(t, "kernels are slow to start: the default has the most used, and CI "+
+							"all in a container")
 					}
 					c.test(t, b, c.name)
 				})
@@ -83,23 +84,23 @@ func TestBoxes(t *testing.T) {
 	})
 }
 
-// The image is made by a container that may take what memory it wants: apt-get takes more than some
+// image makes the image, in a container without a limit of memory: apt-get needs more than some
 // tests have.
 var image sync.Once
 
 // container makes a box with Jupyter.
 func container(t *testing.T, c sshbox.Config, plugins ...plugin.Plugin) *sshbox.DockerSSHBox {
 	t.Helper()
-	testenv.NeedsAll(t, "to install Jupyter and matplotlib in a container takes two minutes; "+
-		"this machine has a kernel of its own")
+	testenv.NeedsAll(t, "installing Jupyter and matplotlib in a container takes two minutes; "+
+		"the default uses this machine's kernel")
 	image.Do(func() {
 		require.NoError(t, boxtest.Container(t, sshbox.Config{}, plugins...).Close())
 	})
 	return boxtest.Container(t, c, plugins...)
 }
 
-// TestConfined does the least in a box that may do the least, with what has been set up where more
-// was allowed.
+// TestConfined runs a few tests in a box that is read-only and has no capabilities and no network.
+// The plugins were set up in a box that had them.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	c := sshbox.Config{Network: "none", PluginNetwork: "bridge", ReadOnlyRoot: true,
@@ -112,10 +113,10 @@ func TestConfined(t *testing.T) {
 	testCLIFigure(t, b, "five")
 }
 
-// Who may not install Debian's packages gets a kernel by pip, from the index that pip is told of.
+// A user who may not install Debian's packages gets a kernel by pip, from pip's configured index.
 func TestPip(t *testing.T) {
-	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; pytool's "+
-		"TestRequirements runs pip every day")
+	testenv.NeedsFull(t, "it installs Jupyter once more, to make wheels of it; the default runs "+
+		"pip in pytool's TestRequirements")
 	debians := container(t, sshbox.Config{}, jupyter.Plugin())
 	require.NoError(t, debians.CopyTo(t.Context(), "testdata/wheels.py", "/tmp/wheels.py"))
 	require.Zero(t, execute(t, debians, "python3 /tmp/wheels.py /tmp/index").ExitCode)

@@ -9,17 +9,17 @@ import (
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/bounded"
-	"github.com/sandshell/sandshell/internal/guard"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // outputsMax is how many bytes of Outputs a Result keeps.
 const outputsMax = 8 << 20
 
-// valuesMax bounds the memory for the values of a message, beside its text.
+// valuesMax is how much memory the values of a message may take, beside its text.
 const valuesMax = 8 << 20
 
-// The contents of messages, as far as they matter.
+// The contents of messages, as far as this package uses them.
 type (
 	displayContent struct {
 		Data      map[string]json.RawMessage `json:"data"`
@@ -44,11 +44,11 @@ type (
 	}
 )
 
-// take handles a message about the cell.
-func (c *cell) take(ctx context.Context, m *message) error {
+// handle handles a message about the cell.
+func (c *cell) handle(ctx context.Context, m *message) error {
 	if m.channel == control {
 		if m.header.Type == "interrupt_reply" {
-			c.interrupts--
+			c.unacknowledged--
 		}
 		return nil
 	}
@@ -57,15 +57,15 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		case probed && m.channel == iopub:
 			c.idle = true
 		case probed && m.channel == shell && !c.replied:
-			// An interrupt that hits ipykernel while it shows the traceback of the one before,
-			// which takes a second when it does so first on a busy machine, takes the reply with it
-			// (dispatch_shell: "KeyboardInterrupt caught in kernel").
+			// An interrupt that hits ipykernel while it formats the traceback of an earlier one
+			// also ends the sending of the reply (dispatch_shell: "KeyboardInterrupt caught in
+			// kernel"). The first traceback takes a second on a busy machine.
 			c.replied = true
 			c.result.Error = &Error{Name: "KeyboardInterrupt",
-				Value: "the kernel has not said more"}
+				Value: "the kernel has sent no reply"}
 		}
-		if m.parent == c.caughtUp {
-			return c.answer(ctx)
+		if m.parent == c.questionProbe {
+			return c.answerQuestion(ctx)
 		}
 		return nil
 	}
@@ -79,25 +79,27 @@ func (c *cell) take(ctx context.Context, m *message) error {
 		}
 		return nil
 	case m.channel == stdin && m.header.Type == "input_request":
-		return c.hold(m)
+		return c.deferQuestion(m)
 	case m.channel == shell:
-		return c.reply(m)
+		return c.handleReply(m)
 	case m.channel == iopub:
-		return c.show(m)
+		return c.handleOutput(m)
 	}
 	return nil
 }
 
+// parse parses the content of a message into v.
 func (m *message) parse(v any) error {
 	depth := 0
 	if _, ok := v.(*displayContent); ok {
-		depth = 2 // what Data has is text here: a plot is a list of many numbers
+		depth = 2 // the values of Data stay text: a plot is a list of many numbers
 	}
 	return bounded.UnmarshalRaw(m.content, v, "the kernel's "+printable.Text(m.header.Type),
 		valuesMax, depth)
 }
 
-func (c *cell) reply(m *message) error {
+// handleReply handles the kernel's reply: the cell has ended.
+func (c *cell) handleReply(m *message) error {
 	var reply replyContent
 	if err := m.parse(&reply); err != nil {
 		return err
@@ -114,25 +116,26 @@ func (c *cell) reply(m *message) error {
 	}
 	for _, p := range reply.Payload {
 		switch p.Source {
-		case "ask_exit": // exit() and quit(): the kernel ends in a moment
-			c.exits = c.exits || !p.Keep
-		case "page": // "name?" has its answer here
+		case "ask_exit": // exit() or quit() was called: the kernel ends soon
+			c.exiting = c.exiting || !p.Keep
+		case "page": // the answer to "name?"
 			o := newOutput(p.Data)
 			if text, ok := o.Data[TextPlain]; ok {
-				o.Data[TextPlain] = []byte(plain(string(text)))
+				o.Data[TextPlain] = []byte(withoutColours(string(text)))
 			}
-			c.add(o)
+			c.addOutput(o)
 		}
 	}
 	return nil
 }
 
 func (e errorContent) error() *Error {
-	return &Error{Name: e.Name, Value: e.Value, Traceback: plain(strings.Join(e.Traceback, "\n"))}
+	return &Error{Name: e.Name, Value: e.Value,
+		Traceback: withoutColours(strings.Join(e.Traceback, "\n"))}
 }
 
-// show handles a message of the cell's on iopub.
-func (c *cell) show(m *message) error {
+// handleOutput handles a message on iopub.
+func (c *cell) handleOutput(m *message) error {
 	switch m.header.Type {
 	case "status":
 		var status struct {
@@ -150,112 +153,111 @@ func (c *cell) show(m *message) error {
 		if err := m.parse(&text); err != nil {
 			return err
 		}
-		c.clearIfDue()
+		c.applyClear()
 		if text.Name == "stderr" {
 			c.stderr.WriteString(text.Text)
-			c.tell(Event{Stderr: text.Text})
+			c.emit(Event{Stderr: text.Text})
 		} else {
 			c.stdout.WriteString(text.Text)
-			c.tell(Event{Stdout: text.Text})
+			c.emit(Event{Stdout: text.Text})
 		}
 	case "display_data", "execute_result", "update_display_data":
 		var display displayContent
 		if err := m.parse(&display); err != nil {
 			return err
 		}
-		m.content = nil // display has it, and is decoded now: each has some MiB
-		c.clearIfDue()
+		m.content = nil // display has the same bytes, up to 5 MiB
+		c.applyClear()
 		o := newOutput(display.Data)
 		o.Value, o.display = m.header.Type == "execute_result", display.Transient.ID
 		if m.header.Type == "update_display_data" {
-			c.update(o)
+			c.updateOutputs(o)
 		} else {
-			c.add(o)
+			c.addOutput(o)
 		}
 	case "clear_output":
 		var how struct{ Wait bool }
 		if err := m.parse(&how); err != nil {
 			return err
 		}
-		if c.clear = true; !how.Wait {
-			c.clearIfDue()
+		if c.clearPending = true; !how.Wait {
+			c.applyClear()
 		}
 	case "error":
 		var raised errorContent
 		if err := m.parse(&raised); err != nil {
 			return err
 		}
-		c.clearIfDue()
-		c.tell(Event{Error: raised.error()})
+		c.applyClear()
+		c.emit(Event{Error: raised.error()})
 	}
 	return nil
 }
 
-// tell calls Stream's function. One that panics is not called again.
-func (c *cell) tell(e Event) {
-	if c.options.stream == nil {
+// emit calls Stream's function. After a panic, or if it blocks, it is not called again.
+func (c *cell) emit(e Event) {
+	if c.stream == nil {
 		return
 	}
-	c.failed = guard.Call("Stream's function", func() error {
-		c.options.stream(e)
-		return nil
-	})
-	if c.failed != nil {
-		c.options.stream = nil
+	if c.streamErr = c.stream(e); c.streamErr != nil {
+		c.stream = nil
 	}
 }
 
-func (c *cell) clearIfDue() {
-	if !c.clear {
+// applyClear clears the output if clear_output(wait=True) was called before.
+func (c *cell) applyClear() {
+	if !c.clearPending {
 		return
 	}
-	c.clear = false
+	c.clearPending = false
 	c.stdout.Reset()
 	c.stderr.Reset()
-	c.result.Outputs, c.shown = nil, 0
-	c.tell(Event{Clear: true})
+	c.result.Outputs, c.outputSize = nil, 0
+	c.emit(Event{Clear: true})
 }
 
-// add adds an output, if there is room for it.
-func (c *cell) add(o *Output) {
-	if size := o.size(); c.shown+size > outputsMax {
+// addOutput adds an output to the Result if it has room.
+func (c *cell) addOutput(o *Output) {
+	if size := o.size(); c.outputSize+size > outputsMax {
 		c.result.Omitted += size
 	} else {
-		c.shown += size
+		c.outputSize += size
 		c.result.Outputs = append(c.result.Outputs, *o)
 	}
-	c.tell(Event{Output: o})
+	c.emit(Event{Output: o})
 }
 
-// update replaces the outputs of the same display.
-func (c *cell) update(o *Output) {
+// updateOutputs replaces the outputs of the same display.
+func (c *cell) updateOutputs(o *Output) {
 	for i := range c.result.Outputs {
 		old := &c.result.Outputs[i]
 		if more := o.size() - old.size(); old.display == o.display && o.display != "" &&
-			c.shown+more <= outputsMax {
-			c.shown += more
+			c.outputSize+more <= outputsMax {
+			c.outputSize += more
 			old.Data = o.Data
 		}
 	}
-	c.tell(Event{Output: o, Update: true})
+	c.emit(Event{Output: o, Update: true})
 }
 
-// hold keeps a question until all output before it has arrived, which comes by another connection.
-// The kernel publishes in order: so a request is sent now, on control, where it does not wait for
-// the cell; when iopub has a message about that, the output is complete.
-func (c *cell) hold(m *message) (err error) {
+// deferQuestion keeps a question until all output before it has arrived. The two come on different
+// connections. The kernel publishes its output in order, so deferQuestion sends a request on
+// control, where it does not wait for the cell. When iopub has a message about that request, the
+// output before it has arrived.
+func (c *cell) deferQuestion(m *message) (err error) {
 	if c.question != nil {
-		return errors.New("the kernel asks, and waits for no answer")
+		return errors.New("the kernel asks a second question before the first is answered")
 	}
 	c.question = m
-	c.caughtUp, err = c.conn.also(c.r, control, "kernel_info_request", struct{}{})
+	c.questionProbe, err = c.conn.sendFollowUp(c.request, control, "kernel_info_request",
+		struct{}{})
 	return err
 }
 
-// answer has the caller's InputFunc answer the question, if the cell still asks.
-func (c *cell) answer(ctx context.Context) error {
+// answerQuestion has the caller's InputFunc answer the deferred question, if there is one.
+func (c *cell) answerQuestion(ctx context.Context) error {
 	m := c.question
-	if c.question, c.caughtUp = nil, ""; m == nil {
+	if c.question, c.questionProbe = nil, ""; m == nil {
 		return nil
 	}
 	var ask struct {
@@ -265,41 +267,41 @@ func (c *cell) answer(ctx context.Context) error {
 	if err := m.parse(&ask); err != nil {
 		return err
 	}
-	if c.stopping || c.options.input == nil {
+	if c.stopping || c.input == nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	inputCtx, cancel := ctxerr.WithCancel(ctx)
+	defer cancel(nil)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		select {
 		case <-c.conn.gone:
-			cancel()
-		case <-ctx.Done():
+			cancel(c.conn.goneErr())
+		case <-inputCtx.Done():
 		}
 	}()
 	var text string
-	err := guard.Call("Input's function", func() (err error) {
-		text, err = c.options.input(ctx, ask.Prompt, ask.Password)
+	err := callback(inputCtx, "Input's function", func() (err error) {
+		text, err = c.input(inputCtx, ask.Prompt, ask.Password)
 		return err
 	})
-	cancel()
+	cancel(nil)
 	<-watched
 	if err != nil {
 		return err
 	}
-	return c.conn.answer(m, "input_reply", map[string]string{"value": text})
+	return c.conn.sendReply(ctx, m, "input_reply", map[string]string{"value": text})
 }
 
-// finish returns the Result, as far as the cell has got.
-func (c *cell) finish() *Result {
+// finishResult returns the Result, as far as the cell has come.
+func (c *cell) finishResult() *Result {
 	r := &c.result
 	var stdout, stderr int64
 	r.Stdout, stdout = c.stdout.Text()
 	r.Stderr, stderr = c.stderr.Text()
 	c.conn.mu.Lock()
-	r.Omitted += stdout + stderr + c.r.omitted
+	r.Omitted += stdout + stderr + c.request.omitted
 	c.conn.mu.Unlock()
 	if i := slices.IndexFunc(r.Outputs, func(o Output) bool { return o.Value }); i >= 0 {
 		r.Text = r.Outputs[i].Text()
@@ -307,8 +309,8 @@ func (c *cell) finish() *Result {
 	return r
 }
 
-// colours are control sequences, as ECMA-48 has them.
+// colours matches control sequences, as ECMA-48 defines them.
 var colours = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// plain returns text without IPython's colours.
-func plain(text string) string { return colours.ReplaceAllString(text, "") }
+// withoutColours returns text without IPython's colours.
+func withoutColours(text string) string { return colours.ReplaceAllString(text, "") }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cell is a command that runs code by execute_cli.
+// cell returns a command that runs code with execute_cli.
 func cell(kernel, code string) string {
 	return fmt.Sprintf("execute_cli --kernel %s <<'END'\n%s\nEND", kernel, code)
 }
@@ -51,7 +51,7 @@ func testCLI(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "42\n", r.Output)
 }
 
-// A writer may be written by several.
+// A writer keeps what several goroutines write.
 type writer struct {
 	mu   sync.Mutex
 	text []byte
@@ -139,7 +139,7 @@ func testCLIExit(t *testing.T, b boxtest.Box, kernel string) {
 	require.Equal(t, "execute_cli: the kernel has died: exit status 0. "+fresh, r.Output)
 	require.Equal(t, 1, r.ExitCode)
 
-	// One that ends listens to newcomers for a while, and answers none.
+	// A kernel that is ending accepts connections for a while, and answers nothing.
 	require.Zero(t, execute(t, b, "execute_cli --restart --kernel "+kernel).ExitCode)
 	execute(t, b, cell(kernel, `import atexit, os, signal, time
 _ = atexit.register(time.sleep, 0.5)
@@ -149,7 +149,7 @@ os.kill(os.getpid(), signal.SIGTERM)`))
 	require.Equal(t, 1, r.ExitCode)
 }
 
-// testCLIAtOnce has several start the same kernel.
+// testCLIAtOnce starts the same kernel from several processes at the same time.
 func testCLIAtOnce(t *testing.T, b boxtest.Box, kernel string) {
 	var out writer
 	code, err := b.Run(limit(t), &sandbox.Cmd{Args: []string{"sh", "-c", `

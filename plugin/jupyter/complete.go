@@ -12,8 +12,8 @@ type Completion struct {
 	Start, End int // in bytes
 }
 
-// Complete returns how the code may go on at the cursor, a position in bytes. It waits for a cell
-// that runs.
+// Complete returns texts that may stand at the cursor, a position in bytes of code. It waits for
+// the cell that runs.
 func (c *Client) Complete(ctx context.Context, code string, cursor int) (*Completion, error) {
 	var reply struct {
 		Status  string
@@ -22,18 +22,20 @@ func (c *Client) Complete(ctx context.Context, code string, cursor int) (*Comple
 		End     int `json:"cursor_end"`
 		errorContent
 	}
-	err := c.about(ctx, "complete_request", code, cursor, nil, &reply)
+	err := c.query(ctx, "complete_request", code, cursor, nil, &reply)
 	if err == nil && reply.Status != "ok" {
 		err = reply.errorContent.error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("complete %q: %w", abridged(code), err)
+		return nil, fmt.Errorf("complete %q: %w", abbreviate(code), err)
 	}
-	return &Completion{reply.Matches, bytesOf(code, reply.Start), bytesOf(code, reply.End)}, nil
+	return &Completion{reply.Matches, byteOffset(code, reply.Start),
+		byteOffset(code, reply.End)}, nil
 }
 
-// Inspect returns a text about the object at the cursor, a position in bytes: signature,
-// documentation. It is "" if the kernel knows nothing of the object. It waits for a cell that runs.
+// Inspect returns a text about the object at the cursor, a position in bytes of code: its signature
+// and documentation. The text is "" if the kernel does not know the object. Inspect waits for the
+// cell that runs.
 func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, error) {
 	var reply struct {
 		Status string
@@ -41,31 +43,31 @@ func (c *Client) Inspect(ctx context.Context, code string, cursor int) (string, 
 		displayContent
 		errorContent
 	}
-	err := c.about(ctx, "inspect_request", code, cursor, map[string]any{"detail_level": 0}, &reply)
+	err := c.query(ctx, "inspect_request", code, cursor, map[string]any{"detail_level": 0}, &reply)
 	if err == nil && reply.Status != "ok" {
 		err = reply.errorContent.error()
 	}
 	if err != nil {
-		return "", fmt.Errorf("inspect %q: %w", abridged(code), err)
+		return "", fmt.Errorf("inspect %q: %w", abbreviate(code), err)
 	}
 	if !reply.Found {
 		return "", nil
 	}
-	return plain(newOutput(reply.Data).Text()), nil
+	return withoutColours(newOutput(reply.Data).Text()), nil
 }
 
-// about sends a request about code, and parses the reply.
-func (c *Client) about(ctx context.Context, kind, code string, cursor int, content map[string]any,
+// query sends a request about a position in code, and parses the reply.
+func (c *Client) query(ctx context.Context, kind, code string, cursor int, content map[string]any,
 	reply any) error {
 	if cursor < 0 || cursor > len(code) {
-		return fmt.Errorf("the cursor is at %d, and the code has %d bytes", cursor, len(code))
+		return fmt.Errorf("the cursor is at %d, but the code has %d bytes", cursor, len(code))
 	}
 	if content == nil {
 		content = map[string]any{}
 	}
 	content["code"], content["cursor_pos"] = code, utf8.RuneCountInString(code[:cursor])
-	return c.with(ctx, func(ctx context.Context, conn *connection) error {
-		m, err := conn.ask(ctx, shell, kind, content)
+	return c.call(ctx, func(ctx context.Context, conn *connection) error {
+		m, err := conn.roundTrip(ctx, shell, kind, content)
 		if err != nil {
 			return err
 		}
@@ -76,8 +78,8 @@ func (c *Client) about(ctx context.Context, kind, code string, cursor int, conte
 	})
 }
 
-// bytesOf returns where the n-th character of a text begins.
-func bytesOf(text string, n int) int {
+// byteOffset returns the position in bytes of the n-th character of text.
+func byteOffset(text string, n int) int {
 	for i := range text {
 		if n <= 0 {
 			return i
@@ -87,7 +89,7 @@ func bytesOf(text string, n int) int {
 	return len(text)
 }
 
-func abridged(code string) string {
+func abbreviate(code string) string {
 	if r := []rune(code); len(r) > 40 {
 		return string(r[:40]) + "…"
 	}

@@ -3,11 +3,12 @@ package jupyter
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 	"github.com/sandshell/sandshell/sandbox"
@@ -21,37 +22,37 @@ const (
 	iopub   = "iopub"   // output of cells
 )
 
-// probeWait is how long after the reply to a request its messages on iopub may arrive. Some never
-// do: a ZeroMQ publisher drops messages that nobody has subscribed to yet, and those that it cannot
-// get rid of.
-const probeWait = 100 * time.Millisecond
+// iopubWait is how long the messages about a request may take to arrive on iopub after its reply.
+// Some never arrive: a ZeroMQ publisher drops messages that nobody has subscribed to yet, and
+// messages for a subscriber that is too slow.
+const iopubWait = 100 * time.Millisecond
 
 // restWait is how long the last output of a dead kernel may take to arrive.
 const restWait = time.Second
 
-// A connection consists of one connection to each channel of a kernel.
+// A connection has one socket for each channel of a kernel.
 type connection struct {
-	kernel   string // its id
-	session  string
-	key      signer
-	channels map[string]*zmtp.Conn
-	work     sync.WaitGroup // all goroutines
-	exits    bool           // a cell has told the kernel to exit; under Client.mu
+	kernel     string // the id of the kernel
+	session    string
+	key        signer
+	channels   map[string]*zmtp.Conn
+	goroutines sync.WaitGroup
+	exiting    bool // whether a cell has told the kernel to exit; under Client.mu
 
-	mu       sync.Mutex
-	requests map[string]*request // by the ids of messages
-	err      error               // the reason for gone
-	closing  bool
-	gone     chan struct{}
-	shown    chan struct{} // closed at the end of iopub
+	mu         sync.Mutex
+	requests   map[string]*request // by the ids of their messages
+	err        error               // why gone is closed
+	closing    bool
+	gone       chan struct{}
+	iopubEnded chan struct{}
 }
 
 // dial connects to a kernel.
-func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, error) {
+func dial(ctx context.Context, box sandbox.Sandbox, k *kernelInfo) (*connection, error) {
 	c := &connection{
 		kernel: k.ID, session: newID(), key: signer(k.Connection.Key),
 		channels: map[string]*zmtp.Conn{},
-		requests: map[string]*request{}, gone: make(chan struct{}), shown: make(chan struct{}),
+		requests: map[string]*request{}, gone: make(chan struct{}), iopubEnded: make(chan struct{}),
 	}
 	type dialed struct {
 		channel string
@@ -71,8 +72,8 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 				if channel == iopub {
 					kind = zmtp.Sub
 				}
-				// The kernel sends a cell's question on stdin to the identity that sent the cell on
-				// shell: both are the same.
+				// The kernel sends a cell's question on stdin to the identity that has sent the
+				// cell on shell, so all channels have the same identity.
 				d.conn, d.err = zmtp.NewConn(ctx, conn, kind, c.session)
 			}
 			all <- d
@@ -94,7 +95,7 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 		return nil, err
 	}
 	for channel, conn := range c.channels {
-		c.work.Go(func() { c.read(channel, conn) })
+		c.goroutines.Go(func() { c.read(channel, conn) })
 	}
 	if err := c.subscribe(ctx); err != nil {
 		c.close()
@@ -103,30 +104,31 @@ func dial(ctx context.Context, box sandbox.Sandbox, k *running) (*connection, er
 	return c, nil
 }
 
-// subscribe returns when messages on iopub arrive.
+// subscribe subscribes to iopub, and returns when its messages arrive.
 func (c *connection) subscribe(ctx context.Context) error {
 	if err := c.channels[iopub].Subscribe(""); err != nil {
 		return err
 	}
 	for {
-		// control: it does not wait for a cell that runs
-		r, err := c.send(control, "kernel_info_request", struct{}{})
+		// On control the request does not wait for a cell that runs.
+		r, err := c.send(ctx, control, "kernel_info_request", struct{}{})
 		if err != nil {
 			return err
 		}
-		heard, err := c.hears(ctx, r)
+		subscribed, err := c.iopubAnswers(ctx, r)
 		c.forget(r)
-		if heard || err != nil {
+		if subscribed || err != nil {
 			return err
 		}
 	}
 }
 
-// hears reports whether a message about r has arrived on iopub by probeWait after r's reply.
-func (c *connection) hears(ctx context.Context, r *request) (bool, error) {
+// iopubAnswers reports whether a message about r arrives on iopub, at the latest iopubWait after
+// r's reply.
+func (c *connection) iopubAnswers(ctx context.Context, r *request) (bool, error) {
 	var late <-chan time.Time
 	for {
-		m, err := c.next(ctx, r, late)
+		m, err := c.nextMessage(ctx, r, late)
 		switch {
 		case err != nil:
 			return false, err
@@ -135,13 +137,13 @@ func (c *connection) hears(ctx context.Context, r *request) (bool, error) {
 		case m.channel == iopub:
 			return true, nil
 		}
-		timer := time.NewTimer(probeWait)
+		timer := time.NewTimer(iopubWait)
 		defer timer.Stop()
 		late = timer.C
 	}
 }
 
-// read hands the messages of a channel to the requests that they are about, until the channel ends.
+// read gives the messages of a channel to the requests that they are about, until the channel ends.
 func (c *connection) read(channel string, conn *zmtp.Conn) {
 	for {
 		z, err := conn.Receive()
@@ -150,18 +152,18 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 			m, err = c.key.decode(channel, z)
 		}
 		if err != nil {
-			c.ended(channel, err)
+			c.channelEnded(channel, err)
 			return
 		}
 		c.mu.Lock()
 		r := c.requests[m.parent]
 		if r != nil {
-			err = r.put(m)
+			err = r.enqueueLocked(m)
 		}
 		unwanted := r != nil && r.abandoned && m.header.Type == "execute_input"
 		if unwanted && !c.closing {
-			c.work.Go(func() {
-				sent, _ := c.send(control, "interrupt_request", struct{}{})
+			c.goroutines.Go(func() {
+				sent, _ := c.send(context.Background(), control, "interrupt_request", struct{}{})
 				c.forget(sent)
 			})
 		}
@@ -170,22 +172,22 @@ func (c *connection) read(channel string, conn *zmtp.Conn) {
 		}
 		c.mu.Unlock()
 		if err != nil {
-			c.ended(channel, err)
+			c.channelEnded(channel, err)
 			return
 		}
 	}
 }
 
-// ended handles the end of a channel. When a kernel dies, all channels end at once; its last output
-// is still to be read from iopub.
-func (c *connection) ended(channel string, err error) {
+// channelEnded ends the connection after the end of a channel. When a kernel dies, all channels end
+// at once, and its last output has yet to be read from iopub.
+func (c *connection) channelEnded(channel string, err error) {
 	if channel == iopub {
-		close(c.shown)
+		close(c.iopubEnded)
 	} else {
 		rest := time.NewTimer(restWait)
 		defer rest.Stop()
 		select {
-		case <-c.shown:
+		case <-c.iopubEnded:
 		case <-c.gone:
 		case <-rest.C:
 		}
@@ -193,7 +195,7 @@ func (c *connection) ended(channel string, err error) {
 	c.fail(err)
 }
 
-// fail ends the connection.
+// fail ends the connection with err, unless it has ended.
 func (c *connection) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,32 +214,41 @@ func (c *connection) close() {
 	c.closing = true
 	c.mu.Unlock()
 	c.fail(sandbox.ErrClosed)
-	c.work.Wait()
+	c.goroutines.Wait()
 }
 
-// send sends a request. The caller has to call forget in the end.
-func (c *connection) send(channel, kind string, content any) (*request, error) {
+// send sends a request. The caller must call forget in the end.
+func (c *connection) send(ctx context.Context, channel, kind string,
+	content any) (*request, error) {
 	h := newHeader(c.session, kind)
 	r := &request{ids: []string{h.ID}, ready: make(chan struct{}, 1)}
-	return r, c.sendAs(r, h, channel, nil, content)
+	return r, c.sendMessage(ctx, r, h, channel, nil, content)
 }
 
-// also sends another request, whose answers arrive with those of r, and returns its id.
-func (c *connection) also(r *request, channel, kind string, content any) (string, error) {
+// sendFollowUp sends another request, whose replies arrive with those of r, and returns its id. The
+// request is small. It is also sent when the ctx of the caller's call has ended.
+func (c *connection) sendFollowUp(r *request, channel, kind string, content any) (string, error) {
 	h := newHeader(c.session, kind)
 	c.mu.Lock()
 	r.ids = append(r.ids, h.ID)
 	c.mu.Unlock()
-	return h.ID, c.sendAs(r, h, channel, nil, content)
+	return h.ID, c.sendMessage(context.Background(), r, h, channel, nil, content)
 }
 
-// answer sends the reply to the kernel's request m.
-func (c *connection) answer(m *message, kind string, content any) error {
-	return c.sendAs(nil, newHeader(c.session, kind), m.channel, m.rawHeader, content)
+// sendReply sends the reply to m, a request of the kernel.
+func (c *connection) sendReply(ctx context.Context, m *message, kind string, content any) error {
+	h := newHeader(c.session, kind)
+	return c.sendMessage(ctx, nil, h, m.channel, m.rawHeader, content)
 }
 
-func (c *connection) sendAs(r *request, h header, channel string, parent json.RawMessage,
-	content any) error {
+// sendMessage sends a message. If r is not nil, r gets the messages about it. If ctx ends before
+// the peer has taken the whole message, sendMessage ends the connection, because nothing can follow
+// a part of a message.
+func (c *connection) sendMessage(ctx context.Context, r *request, h header, channel string,
+	parent json.RawMessage, content any) error {
+	if err := ctxerr.Of(ctx); err != nil {
+		return err
+	}
 	frames, err := c.key.encode(h, parent, content)
 	if err != nil {
 		return err
@@ -247,21 +258,32 @@ func (c *connection) sendAs(r *request, h header, channel string, parent json.Ra
 		c.requests[h.ID] = r
 		c.mu.Unlock()
 	}
-	if err := c.channels[channel].Send(frames...); err != nil {
+	var over atomic.Bool // set by whichever comes first: Send's return or ctx's end
+	stop := context.AfterFunc(ctx, func() {
+		if over.CompareAndSwap(false, true) {
+			c.fail(errors.New("a call ended before its message was sent"))
+		}
+	})
+	err = c.channels[channel].Send(frames...)
+	if !over.CompareAndSwap(false, true) {
+		return ctxerr.Of(ctx)
+	}
+	stop()
+	if err != nil {
 		c.fail(err)
-		return c.why()
+		return c.goneErr()
 	}
 	return nil
 }
 
-// why returns the reason for the end of the connection.
-func (c *connection) why() error {
+// goneErr returns the error of a connection that has ended.
+func (c *connection) goneErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &goneError{c.err}
 }
 
-// forget drops a request, and messages about it that arrive later.
+// forget drops a request. Later messages about it are dropped too.
 func (c *connection) forget(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,103 +292,11 @@ func (c *connection) forget(r *request) {
 	}
 }
 
-// abandon has the cell of r interrupted as soon as it begins.
+// abandon makes the connection interrupt the cell of r as soon as it begins.
 func (c *connection) abandon(r *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.abandoned, r.messages = true, nil
-}
-
-// A request has been sent to the kernel. It collects the messages about it.
-type request struct {
-	ids   []string
-	ready chan struct{} // not empty when messages is not
-
-	messages  []*message // under connection.mu
-	size      int64      // bytes of messages
-	omitted   int64      // bytes of output that were dropped
-	abandoned bool
-}
-
-// put adds a message. The kernel does not wait for slow readers: output beyond pendingMax is
-// dropped. Of other messages, an honest kernel does not send as many again.
-func (r *request) put(m *message) error {
-	if r.abandoned {
-		return nil
-	}
-	most := int64(2 * pendingMax)
-	if m.channel == iopub && m.shows() {
-		most = pendingMax
-	}
-	if r.size+m.size > most {
-		if most > pendingMax {
-			return &bounded.TooLargeError{What: "what the kernel says of a request", Max: most}
-		}
-		r.omitted += m.size
-		return nil
-	}
-	r.size += m.size + messageCost
-	r.messages = append(r.messages, m)
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// pendingMax is how many bytes of a cell's output may wait for the function given to Stream;
-// messageCost is what a message needs beside its frames.
-const (
-	pendingMax  = 5 << 20
-	messageCost = 1024
-)
-
-// shows reports whether a message is output, which may be dropped.
-func (m *message) shows() bool {
-	switch m.header.Type {
-	case "stream", "display_data", "execute_result", "update_display_data":
-		return true
-	}
-	return m.omitted > 0
-}
-
-// next waits for the next message about r and returns it, or nil if late fires first.
-func (c *connection) next(ctx context.Context, r *request,
-	late <-chan time.Time) (*message, error) {
-	for {
-		// Looked at here too: a cell that never stops printing always has a message ready.
-		if err := ctxerr.Of(ctx); err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		if len(r.messages) > 0 {
-			m := r.messages[0]
-			r.messages = r.messages[1:]
-			r.size -= m.size + messageCost
-			c.mu.Unlock()
-			return m, nil
-		}
-		c.mu.Unlock()
-		select {
-		case <-r.ready:
-			continue
-		default:
-		}
-		select {
-		case <-r.ready:
-		case <-late:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, ctxerr.Of(ctx)
-		case <-c.gone:
-			select {
-			case <-r.ready: // what came before
-				continue
-			default:
-			}
-			return nil, c.why()
-		}
-	}
 }
 
 // A goneError says that the connection has ended, most often because the kernel has died.

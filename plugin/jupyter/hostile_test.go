@@ -24,10 +24,10 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A hostileKernel is a box whose kernel says what it likes once a cell has been sent.
+// A hostileKernel is a box whose kernel sends whatever a test wants after a cell was sent.
 type hostileKernel struct {
 	sandbox.Sandbox
-	// by channel; ends when w does
+	// says has a function for iopub and for shell. It ends when w fails.
 	says map[string]func(k *hostileKernel, parent string, w io.Writer) error
 
 	key   signer
@@ -36,7 +36,8 @@ type hostileKernel struct {
 	begun sync.Once
 	id    string
 	iopub net.Conn
-	ready chan struct{} // iopub is there
+	ready chan struct{} // closed when iopub is subscribed to
+	deaf  chan struct{} // unless nil, shell reads only the handshake until it is closed
 	work  sync.WaitGroup
 }
 
@@ -60,7 +61,7 @@ func (k *hostileKernel) Dial(_ context.Context, _, address string) (net.Conn, er
 	return near, nil
 }
 
-// frame writes a frame of a size whose body is read.
+// frame writes a frame of this size. It reads the frame's body from body.
 func frame(w io.Writer, more bool, size int64, body io.Reader) error {
 	flags := byte(2)
 	if more {
@@ -73,8 +74,8 @@ func frame(w io.Writer, more bool, size int64, body io.Reader) error {
 	return err
 }
 
-// send sends a message about a request, whose content is read: so it takes no memory here. The
-// signature is made beforehand, from the same content.
+// send sends a message about a request. Its content is read twice, for the signature and for the
+// message, so that it takes no memory here.
 func (k *hostileKernel) send(w io.Writer, kind, parent string,
 	content func() (io.Reader, int64)) error {
 	header := fmt.Sprintf(`{"msg_id":"m","msg_type":%q}`, kind)
@@ -101,7 +102,7 @@ func text(s string) func() (io.Reader, int64) {
 	return func() (io.Reader, int64) { return strings.NewReader(s), int64(len(s)) }
 }
 
-// large is pieces between begin and end, of about that many bytes.
+// large returns about size bytes: begin, many times piece, and end.
 func large(size int, begin, piece, end string) func() (io.Reader, int64) {
 	n := (size - len(begin) - len(end)) / len(piece)
 	return func() (io.Reader, int64) {
@@ -122,6 +123,12 @@ func (k *hostileKernel) serve(channel string, conn net.Conn) {
 	})
 	if channel == iopub {
 		k.iopub = conn
+	}
+	if channel == shell && k.deaf != nil {
+		in.ReadByte()
+		size, _ := in.ReadByte() // of READY
+		io.CopyN(io.Discard, in, int64(size))
+		<-k.deaf
 	}
 	for {
 		parts, err := receive(in)
@@ -254,7 +261,7 @@ func TestHostileKernel(t *testing.T) {
 		{"Silence", nil, nil, false, "deadline", 100 * time.Millisecond},
 	} {
 		if c.time > 0 && !testenv.All() {
-			continue // each takes a second more: to give the cell up
+			continue // Run takes another second to give the cell up
 		}
 		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
 			Call: func(ctx context.Context, t *testing.T) error {
@@ -279,7 +286,7 @@ func TestHostileKernel(t *testing.T) {
 	}
 }
 
-// FuzzMessage plays a kernel: a message about a cell is taken, or an error.
+// FuzzMessage sends messages about a cell, as a kernel may. None of them makes it panic.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"stream", `{"name":"stderr","text":"t"}`},
@@ -306,15 +313,15 @@ func FuzzMessage(f *testing.F) {
 		}
 		m.parent = "cell"
 		c := &cell{
-			conn: &connection{}, r: &request{}, id: "cell", probes: map[string]bool{},
-			began: make(chan struct{}), ended: make(chan struct{}),
+			conn: &connection{}, request: &request{}, id: "cell", probes: map[string]bool{},
+			began: make(chan struct{}), done: make(chan struct{}),
 			stdout: headtail.Buffer{Max: 100}, stderr: headtail.Buffer{Max: 100},
 		}
 		for range 2 {
-			if c.take(t.Context(), m) != nil {
+			if c.handle(t.Context(), m) != nil {
 				break
 			}
 		}
-		c.finish()
+		c.finishResult()
 	})
 }

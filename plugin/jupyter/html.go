@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What of HTML is no text. execute_cli.py has the same.
+// These expressions match what is no text in HTML. execute_cli.py has the same.
 var (
 	hiddenHTML = regexp.MustCompile(`(?i)^<(script|style|head)\b`)
 	shownHTML  = regexp.MustCompile(`(?i)</(script|style|head)\s*>`)
@@ -16,14 +16,14 @@ var (
 	tagHTML = regexp.MustCompile(`</?[a-zA-Z!]` + rest)
 )
 
-// rest of a tag: a ">" in quotes does not end it.
+// rest matches the rest of a tag. A ">" in quotes does not end the tag.
 const rest = `("[^"]*"|'[^']*'|[^"'>])*>`
 
-// htmlMax is of how much HTML the text is looked for.
+// htmlMax is how many bytes of HTML textOfHTML reads.
 const htmlMax = 1 << 20
 
-// textOfHTML returns the text of a piece of HTML, as a person would read it: without tags, scripts
-// and styles; a table has a line for each row, and tabs between its cells.
+// textOfHTML returns the text of HTML as a reader sees it, without tags, scripts and styles. A
+// table has a line for each row, and tabs between its cells.
 func textOfHTML(source string) string {
 	if len(source) > htmlMax {
 		source = strings.ToValidUTF8(source[:htmlMax], "")
@@ -35,8 +35,8 @@ func textOfHTML(source string) string {
 	return strings.TrimSpace(html.UnescapeString(source))
 }
 
-// withoutHidden leaves out comments, scripts, styles and the head. It looks for each end once: many
-// begins without one would take an expression for ever.
+// withoutHidden removes comments, scripts, styles and the head. It searches for each end once, so
+// that many begins without an end take no longer than one.
 func withoutHidden(source string) string {
 	ends := shownHTML.FindAllStringIndex(source, -1)
 	lastComment := strings.LastIndex(source, "-->")

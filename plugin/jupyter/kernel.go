@@ -23,16 +23,16 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // The JSON that execute_cli prints about a kernel: see kernels.py.
 type (
 	kernelStatus struct {
-		running
+		kernelInfo
 		Exit *kernelExit `json:"exit"`
 	}
-	running struct {
+	kernelInfo struct {
 		ID         string          `json:"id"`
 		Connection *connectionFile `json:"connection"`
 	}
 	connectionFile struct {
 		Transport string `json:"transport"`
-		IP        string `json:"ip"` // of a Unix socket, the begin of its name
+		IP        string `json:"ip"` // for Unix sockets, the part of their names before "-PORT"
 		Shell     int    `json:"shell_port"`
 		IOPub     int    `json:"iopub_port"`
 		Stdin     int    `json:"stdin_port"`
@@ -48,11 +48,11 @@ type (
 	}
 )
 
-// answerMax is how long an answer of execute_cli may be: some numbers, and the end of a log.
+// answerMax is the most that execute_cli may print: some numbers, and the end of a log.
 const answerMax = 64 << 10
 
-// tool runs execute_cli for a kernel.
-func tool(ctx context.Context, box sandbox.Sandbox, kernel string,
+// executeCLI runs execute_cli for a kernel, and returns what it prints.
+func executeCLI(ctx context.Context, box sandbox.Sandbox, kernel string,
 	args ...string) (*kernelStatus, error) {
 	ctx, out, stop := bounded.Capture(ctx, "the answer of execute_cli", answerMax)
 	defer stop()
@@ -81,33 +81,35 @@ func tool(ctx context.Context, box sandbox.Sandbox, kernel string,
 		return status, nil
 	}
 	if err := json.Unmarshal(answer, status); err != nil {
-		return nil, fmt.Errorf("execute_cli answers nonsense: %w", err)
+		return nil, fmt.Errorf("parse what execute_cli prints: %w", err)
 	}
 	return status, nil
 }
 
-// ErrNotInstalled: the sandbox does not have the plugin.
+// ErrNotInstalled is the error of a sandbox that lacks the plugin.
 var ErrNotInstalled = errors.New("the plugin jupyter is not installed")
 
-// ErrDead: the kernel has died. errors.As with a *DeadError says how.
+// ErrDead is the error of calls after the kernel has died. The error is also a *DeadError, which
+// says how the kernel died.
 var ErrDead = errors.New("the kernel has died")
 
-// ErrStuck: the cell has ignored ten interrupts and goes on. Restart ends it.
+// ErrStuck is the error of a cell that goes on after ten interrupts. Restart ends it.
 var ErrStuck = errors.New("the cell does not react to being interrupted: Restart ends it")
 
-// ErrQueued: the cell has not begun. The kernel runs another one, of another client, or one that is
-// stuck.
+// ErrQueued is the error of a cell that has not begun, because the kernel runs another cell: one of
+// another client, or one that is stuck.
 var ErrQueued = errors.New("the cell has not begun: the kernel runs another one. " +
 	"If that is stuck, Restart ends it")
 
-// A DeadError says how a kernel has ended. It is ErrDead. What cells have defined is lost.
+// A DeadError says how a kernel has died. errors.Is says that it is ErrDead. What cells have
+// defined is lost.
 type DeadError struct {
 	Kernel      string // its name
-	ExitCode    int    // 128+n when signal n ended it; -1 if nobody knows
-	OutOfMemory bool   // the system killed it because the memory was full
-	Replaced    bool   // another client has restarted or stopped it
-	Exited      bool   // a cell of this Client has ended it, by exit or quit
-	Log         string // the end of its output outside of cells, up to 4 KiB
+	ExitCode    int    // 128+n if signal n killed it; -1 if unknown
+	OutOfMemory bool   // whether the system killed it because the memory was full
+	Replaced    bool   // whether another client has restarted or stopped it
+	Exited      bool   // whether a cell of this Client has ended it, by exit or quit
+	Log         string // the end of what it printed outside of cells, up to 4 KiB
 }
 
 // Error implements error.
@@ -121,7 +123,7 @@ func (e *DeadError) Error() string {
 	case e.OutOfMemory:
 		how = "killed because the memory was full"
 	case e.ExitCode < 0:
-		how = "nobody knows how"
+		how = "its exit status is unknown"
 	case e.ExitCode > 128:
 		how = "killed by a signal: " + syscall.Signal(e.ExitCode-128).String()
 	}
@@ -131,8 +133,8 @@ func (e *DeadError) Error() string {
 // Is reports whether target is ErrDead.
 func (e *DeadError) Is(target error) bool { return target == ErrDead }
 
-// died returns the death of the kernel of that id, nil if it lives.
-func (s *kernelStatus) died(name, id string) *DeadError {
+// deathOf returns how the kernel with this id died, and nil if it lives.
+func (s *kernelStatus) deathOf(name, id string) *DeadError {
 	if s.Connection != nil && s.ID == id {
 		return nil
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dies checks that a call has found the kernel dead.
-func dies(t *testing.T, err error) *jupyter.DeadError {
+// requireDead requires err to say that the kernel has died, and returns how.
+func requireDead(t *testing.T, err error) *jupyter.DeadError {
 	t.Helper()
 	require.ErrorIs(t, err, jupyter.ErrDead)
 	var dead *jupyter.DeadError
@@ -30,9 +30,9 @@ func dies(t *testing.T, err error) *jupyter.DeadError {
 	return dead
 }
 
-// exits ends as slowly as a kernel may that exits in order: its connections have ended, whoever
-// looks finds it there and listening, and it does no more.
-const exits = `
+// slowExit ends a kernel as slowly as an orderly exit may: its connections have ended, but the
+// process is there and listens, and answers nothing.
+const slowExit = `
 import ctypes, os, socket, sys
 connections = []
 for fd in os.listdir("/proc/self/fd"):
@@ -51,8 +51,8 @@ os._exit(0)`
 
 func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 	c := connect(t, b, kernel)
-	// What is printed right before the death may never leave the kernel. What is printed before a
-	// question is here when it is asked.
+	// Output right before the death may never leave the kernel. Output before a question has
+	// arrived when the question is asked.
 	answer := jupyter.Input(func(context.Context, string, bool) (string, error) { return "", nil })
 	for code, status := range map[string]int{
 		"os._exit(3)":                          3,
@@ -61,7 +61,7 @@ func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 	} {
 		began := time.Now()
 		r, err := c.Run(limit(t), "import os, signal\nprint('last words'); input()\n"+code, answer)
-		dead := dies(t, err)
+		dead := requireDead(t, err)
 		require.Equal(t, status, dead.ExitCode)
 		require.False(t, dead.OutOfMemory)
 		require.False(t, dead.Replaced)
@@ -69,18 +69,18 @@ func testDeath(t *testing.T, b boxtest.Box, kernel string) {
 		require.Equal(t, "last words\n", r.Stdout)
 		require.Less(t, time.Since(began), 10*time.Second)
 		_, err = c.Run(limit(t), "1")
-		dies(t, err)
+		requireDead(t, err)
 		_, err = c.Complete(limit(t), "1", 1)
-		dies(t, err)
+		requireDead(t, err)
 		require.NoError(t, c.Restart(limit(t)))
 		require.Equal(t, 1, run(t, c, "1").ExecutionCount)
 	}
 	_, err := c.Run(limit(t), "exit()")
-	require.Equal(t, 0, dies(t, err).ExitCode)
+	require.Equal(t, 0, requireDead(t, err).ExitCode)
 	c = connect(t, b, kernel)
 	require.Equal(t, 1, run(t, c, "1").ExecutionCount, "Connect starts a fresh one")
-	_, err = c.Run(limit(t), exits)
-	require.Equal(t, 0, dies(t, err).ExitCode)
+	_, err = c.Run(limit(t), slowExit)
+	require.Equal(t, 0, requireDead(t, err).ExitCode)
 }
 
 func testRestart(t *testing.T, b boxtest.Box, kernel string) {
@@ -92,24 +92,24 @@ func testRestart(t *testing.T, b boxtest.Box, kernel string) {
 		when("started", func() {
 			wait.Go(func() { require.NoError(t, c.Restart(limit(t))) })
 		}))
-	require.True(t, dies(t, err).Replaced)
+	require.True(t, requireDead(t, err).Replaced)
 	wait.Wait()
 	r, err := c.Run(limit(t), "x")
 	require.NoError(t, err)
 	require.Equal(t, "NameError", r.Error.Name)
-	// what the cell has started is being killed
+	// The processes of the cell are being killed.
 	execute(t, b, "while kill -0 "+child+" 2>/dev/null; do sleep 0.05; done")
 	_, err = other.Run(limit(t), "1")
-	dies(t, err)
+	requireDead(t, err)
 	require.NoError(t, c.Stop(limit(t)))
 	require.NoError(t, c.Stop(limit(t)))
 	_, err = c.Run(limit(t), "1")
-	require.True(t, dies(t, err).Replaced)
+	require.True(t, requireDead(t, err).Replaced)
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
 }
 
-// testExit has cells end the kernel in Python's way. The cell itself tells, none comes after it.
+// testExit runs cells that end the kernel in Python's way. The Run of that cell reports the death.
 func testExit(t *testing.T, b boxtest.Box, kernel string) {
 	c, other := connect(t, b, kernel), connect(t, b, kernel)
 	for _, code := range []string{
@@ -119,20 +119,20 @@ func testExit(t *testing.T, b boxtest.Box, kernel string) {
 	} {
 		r, err := c.Run(limit(t), "print('last words')\n"+code)
 		require.Equal(t, "last words\n", r.Stdout)
-		dead := dies(t, err)
+		dead := requireDead(t, err)
 		require.True(t, dead.Exited)
 		require.Contains(t, dead.Error(), "a cell has ended it, by exit or quit. Restart starts "+
 			"a fresh one")
 		_, err = c.Run(limit(t), "1")
-		dies(t, err)
+		requireDead(t, err)
 		_, err = other.Run(limit(t), "1")
-		dies(t, err)
+		requireDead(t, err)
 		require.NoError(t, c.Restart(limit(t)))
 		require.Equal(t, "1", run(t, c, "1").Text)
 		require.NoError(t, other.Restart(limit(t)))
 		require.NoError(t, c.Restart(limit(t)))
 	}
-	run(t, c, "x = 1; exit(True)") // which keeps it
+	run(t, c, "x = 1; exit(True)") // keeps the kernel
 	require.Equal(t, "1", run(t, c, "x").Text)
 }
 
@@ -183,7 +183,7 @@ func testClose(t *testing.T, b boxtest.Box, kernel string) {
 }
 
 func TestStuck(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	t.Parallel()
 	b := local(t)
 	c := connect(t, b, jupyter.DefaultKernel)
@@ -197,28 +197,27 @@ while True:
 	require.ErrorIs(t, err, jupyter.ErrStuck)
 	require.ErrorIs(t, err, context.Canceled)
 
-	set := tools.Python(b, tools.Config{}) // of the same kernel
+	set := tools.Python(b, tools.Config{}) // uses the same kernel
 	defer set.Close()
 	reply, err := set.Call(t.Context(), "python", json.RawMessage(
 		`{"code": "print('ok')", "seconds": 0.2}`))
 	require.NoError(t, err)
-	require.Equal(t, "[not run: for 200ms the kernel ran another cell; if that is stuck, "+
-		"`python_restart` ends it]\n", reply)
+	require.Equal(t, "[not run: the kernel has run another cell for 200ms; if that cell is "+
+		"stuck, use `python_restart`]\n", reply)
 	reply, err = set.Call(t.Context(), "python_restart", nil)
 	require.NoError(t, err)
 	require.Equal(t, "[started a fresh kernel: define again what you need]\n", reply)
 	reply, err = set.Call(t.Context(), "python", json.RawMessage(`{"seconds": 0.2, "code":
 		"import time\nwhile True:\n  try: time.sleep(9)\n  except KeyboardInterrupt: print('no')"}`))
 	require.NoError(t, err)
-	require.Contains(t, reply, "no\n[still running: it was interrupted after 200ms, and "+
-		"goes on; ")
+	require.Contains(t, reply, "no\n[still running: an interrupt after 200ms did not help; ")
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
 }
 
-// TestNothingOutside looks for what LocalBox leaves on the user's machine.
+// In a LocalBox, the plugin leaves nothing on the user's machine.
 func TestNothingOutside(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	t.Parallel()
 	needPython(t, "ipykernel", "jupyter_client", "matplotlib")
 	home, dir := t.TempDir(), t.TempDir()
@@ -245,16 +244,15 @@ func TestNothingOutside(t *testing.T) {
 	_, err = os.Stat(plugins)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil {
-		// it has ended, whether or not its parent, the machine's first process now, has seen to it
-		// yet
+		// It has ended. Init may not have reaped it yet.
 		require.Regexp(t, `\) [ZX] `, string(stat), "the kernel still runs")
 	}
 }
 
-// TestSecret looks at who could get at a kernel: nobody but its user can enter the directory, nor
-// read the key, which no process shows.
+// Only the kernel's user can enter its directory and read its key. No process shows the key in its
+// arguments or environment.
 func TestSecret(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	t.Parallel()
 	b := local(t)
 	c := connect(t, b, "secret")
@@ -273,9 +271,9 @@ def text(name):
 [f for f in glob.glob('/proc/[0-9]*/cmdline') + glob.glob('/proc/[0-9]*/environ') if key in text(f)]`).Text)
 }
 
-// TestLongDirectory has names of sockets that would be too long.
+// A directory may have a name that is too long for Unix sockets.
 func TestLongDirectory(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	needPython(t, "ipykernel", "jupyter_client")
 	dir := filepath.Join(t.TempDir(), strings.Repeat("d", 100))
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -291,14 +289,17 @@ func TestLongDirectory(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	t.Parallel()
 	b := boxtest.Local(t)
 	_, err := jupyter.Connect(t.Context(), b, jupyter.Config{})
 	require.ErrorIs(t, err, jupyter.ErrNotInstalled)
 	require.ErrorContains(t, err, "InitPlugins(ctx, jupyter.Plugin()) first")
+	_, err = jupyter.Connect(t.Context(), nil, jupyter.Config{})
+	require.EqualError(t, err, "jupyter: Connect: the sandbox is nil: make a box first")
 	for _, name := range []string{"../x", "-x", "a b", strings.Repeat("x", 65)} {
 		_, err = jupyter.Connect(t.Context(), b, jupyter.Config{Kernel: name})
+		require.ErrorContains(t, err, "jupyter: Config.Kernel: ", name)
 		require.ErrorContains(t, err, "a name has up to 64 letters", name)
 	}
 	require.NoError(t, b.Close())
@@ -307,7 +308,7 @@ func TestMisuse(t *testing.T) {
 
 	installed := local(t)
 	_, err = jupyter.Connect(t.Context(), installed, jupyter.Config{Dir: "/nowhere"})
-	require.ErrorContains(t, err, "the kernel's directory is to be /nowhere, which is none")
+	require.ErrorContains(t, err, "there is no directory /nowhere to start the kernel in")
 }
 
 func TestOutOfMemory(t *testing.T) {
@@ -315,17 +316,16 @@ func TestOutOfMemory(t *testing.T) {
 	b := container(t, sshbox.Config{Memory: 300 << 20}, jupyter.Plugin(), matplotlib())
 	c := connect(t, b, "memory")
 	_, err := c.Run(limit(t), "hog = b'x' * (1 << 30)")
-	dead := dies(t, err)
+	dead := requireDead(t, err)
 	require.True(t, dead.OutOfMemory)
 	require.ErrorContains(t, err, "killed because the memory was full")
 	require.NoError(t, c.Restart(limit(t)))
 	require.Equal(t, "1", run(t, c, "1").Text)
 }
 
-// TestStarterKilled kills who has just begun to start a kernel, at different moments: others go on
-// with that kernel.
+// When the process that starts a kernel is killed, at different moments, others use that kernel.
 func TestStarterKilled(t *testing.T) {
-	testenv.NeedsAll(t, "kernels take their time to start: TestBoxes has some every day")
+	testenv.NeedsAll(t, "kernels are slow to start: the default has some in TestBoxes")
 	t.Parallel()
 	b := local(t)
 	for _, pause := range []string{"0.03", "0.06", "0.1", "0.2", "0.4"} {

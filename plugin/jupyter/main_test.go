@@ -34,15 +34,15 @@ func needPython(t testing.TB, modules ...string) {
 	t.Skipf(missing, modules)
 }
 
-// local is a LocalBox with the plugin.
+// local returns a LocalBox with the plugin.
 func local(t testing.TB) boxtest.Box {
 	t.Helper()
 	needPython(t, "ipykernel", "jupyter_client")
 	return boxtest.Local(t, jupyter.Plugin())
 }
 
-// limit is a context for what should take no time. It is longer than execute_cli waits for a kernel
-// that starts, which says what is wrong.
+// limit returns a context for a call that should be quick. It lasts longer than execute_cli waits
+// for a kernel to start, because the error of execute_cli says what is wrong.
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -63,7 +63,7 @@ func connectTo(t testing.TB, b sandbox.Sandbox, config jupyter.Config) *jupyter.
 	return c
 }
 
-// run runs a cell that is not to raise.
+// run runs a cell that must not raise.
 func run(t testing.TB, c *jupyter.Client, code string, opts ...jupyter.RunOption) *jupyter.Result {
 	t.Helper()
 	r, err := c.Run(limit(t), code, opts...)

@@ -16,7 +16,7 @@ import (
 	"github.com/sandshell/sandshell/plugin/jupyter/internal/zmtp"
 )
 
-// protocolVersion is the version of the messaging protocol:
+// protocolVersion is the version of Jupyter's messaging protocol:
 // https://jupyter-client.readthedocs.io/en/stable/messaging.html
 const protocolVersion = "5.3"
 
@@ -39,8 +39,8 @@ type message struct {
 	rawHeader json.RawMessage
 	parent    string // the id of the request that the message is about
 	content   json.RawMessage
-	size      int64 // of all its frames
-	omitted   int64 // if it was too large: bytes that are missing, content among them
+	size      int64 // bytes of all its frames
+	omitted   int64 // bytes that are missing because the message was too large; content is empty
 }
 
 func newID() string { return strings.ToLower(rand.Text()) }
@@ -50,7 +50,7 @@ func newHeader(session, kind string) header {
 		Type: kind, Version: protocolVersion}
 }
 
-// A signer makes and checks the signatures of messages.
+// A signer makes and checks the signatures of messages. It is the kernel's key.
 type signer []byte
 
 func (key signer) sign(parts [][]byte) []byte {
@@ -63,8 +63,8 @@ func (key signer) sign(parts [][]byte) []byte {
 
 func (key signer) mac() hash.Hash { return hmac.New(sha256.New, key) }
 
-// encode returns the frames of a message. If it is a reply, parent is the header of the other's;
-// else nil.
+// encode returns the frames of a message. If the message is a reply, parent is the header of the
+// request, else nil.
 func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byte, error) {
 	if parent == nil {
 		parent = json.RawMessage("{}")
@@ -81,7 +81,7 @@ func (key signer) encode(h header, parent json.RawMessage, content any) ([][]byt
 	return append([][]byte{delimiter, key.sign(parts)}, parts...), nil
 }
 
-// decode checks and parses a message. One that was too large has only its headers, and their
+// decode checks and parses a message. A message that was too large has only its headers, and its
 // signature cannot be checked.
 func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 	frames := z.Frames
@@ -89,7 +89,7 @@ func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 		frames = frames[1:]
 	}
 	if len(frames) < 6 && z.Omitted == 0 || len(frames) < 4 {
-		return nil, errors.New("the kernel sends a message with frames missing")
+		return nil, errors.New("a message of the kernel lacks frames")
 	}
 	parts := frames[2:]
 	m := &message{channel: channel, rawHeader: parts[0], omitted: z.Omitted}
@@ -104,11 +104,11 @@ func (key signer) decode(channel string, z *zmtp.Message) (*message, error) {
 		m.size += int64(len(frame))
 	}
 	if err := json.Unmarshal(m.rawHeader, &m.header); err != nil {
-		return nil, fmt.Errorf("the header of a message: %w", err)
+		return nil, fmt.Errorf("parse the header of a message: %w", err)
 	}
 	var parent header
 	if err := json.Unmarshal(parts[1], &parent); err != nil {
-		return nil, fmt.Errorf("the parent of a message: %w", err)
+		return nil, fmt.Errorf("parse the parent header of a message: %w", err)
 	}
 	m.parent = parent.ID
 	return m, nil

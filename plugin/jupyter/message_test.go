@@ -35,14 +35,14 @@ func TestDecode(t *testing.T) {
 		frames [][]byte
 		err    string
 	}{
-		{"Nothing", nil, "frames missing"},
-		{"NoDelimiter", frames[1:], "frames missing"},
-		{"Short", frames[:5], "frames missing"},
+		{"Nothing", nil, "lacks frames"},
+		{"NoDelimiter", frames[1:], "lacks frames"},
+		{"Short", frames[:5], "lacks frames"},
 		{"OtherContent", append(append([][]byte{}, frames[:5]...), []byte(`{"text": "b"}`)),
 			"wrong signature"},
 		{"NoSignature", append([][]byte{frames[0], nil}, frames[2:]...), "wrong signature"},
 		{"NotJSON", signed(key, "x", "{}", "{}", "{}"), "the header of a message"},
-		{"OddParent", signed(key, "{}", "[]", "{}", "{}"), "the parent of a message"},
+		{"OddParent", signed(key, "{}", "[]", "{}", "{}"), "the parent header of a message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := key.decode(iopub, &zmtp.Message{Frames: c.frames})
@@ -76,7 +76,7 @@ func TestDecodeMIME(t *testing.T) {
 
 func TestPositions(t *testing.T) {
 	for n, want := range []int{0, 1, 3, 4, 4} {
-		require.Equal(t, want, bytesOf("aüb", n))
+		require.Equal(t, want, byteOffset("aüb", n))
 	}
 }
 
@@ -90,17 +90,17 @@ func TestDied(t *testing.T) {
 			"the kernel k has died: killed by a signal: killed. Restart"},
 		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, OutOfMemory: true}},
 			"killed because the memory was full"},
-		{kernelStatus{Exit: &kernelExit{ID: "1"}}, "nobody knows how"},
+		{kernelStatus{Exit: &kernelExit{ID: "1"}}, "its exit status is unknown"},
 		{kernelStatus{Exit: &kernelExit{ID: "1", Code: &code, Stopped: true}},
 			"restarted or stopped"},
 		{kernelStatus{Exit: &kernelExit{ID: "2", Code: &code}}, "restarted or stopped"},
-		{kernelStatus{running: running{ID: "2", Connection: &connectionFile{}}},
+		{kernelStatus{kernelInfo: kernelInfo{ID: "2", Connection: &connectionFile{}}},
 			"restarted or stopped"},
 	} {
-		require.ErrorContains(t, c.status.died("k", "1"), c.says)
+		require.ErrorContains(t, c.status.deathOf("k", "1"), c.says)
 	}
-	alive := kernelStatus{running: running{ID: "1", Connection: &connectionFile{}}}
-	require.Nil(t, alive.died("k", "1"))
+	alive := kernelStatus{kernelInfo: kernelInfo{ID: "1", Connection: &connectionFile{}}}
+	require.Nil(t, alive.deathOf("k", "1"))
 }
 
 func TestOutputText(t *testing.T) {

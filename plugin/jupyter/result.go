@@ -2,10 +2,11 @@ package jupyter
 
 import (
 	"encoding/json"
-	"github.com/sandshell/sandshell/internal/printable"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // MIME types that Outputs often have.
@@ -21,18 +22,18 @@ const (
 	ImageSVG     = "image/svg+xml"
 )
 
-// A Result is the output of a cell.
+// A Result is the outcome of a cell.
 type Result struct {
 	ExecutionCount int           // the number of the cell, as in In [n]
 	Stdout, Stderr string        // head and tail, if there is more than MaxOutput
-	Text           string        // the value of the last expression, as text; "" if there is none
-	Outputs        []Output      // displays and figures, and the value, in order; up to 8 MiB
+	Text           string        // the value of the last expression as text; "" if there is none
+	Outputs        []Output      // displays, figures and the value, in order; up to 8 MiB
 	Error          *Error        // the exception that ended the cell; nil if there was none
-	Omitted        int64         // bytes of Stdout, Stderr and Outputs that are missing
-	Duration       time.Duration // since the cell was sent
+	Omitted        int64         // bytes missing from Stdout, Stderr and Outputs
+	Duration       time.Duration // from the sending of the cell to its end
 }
 
-// All returns all outputs of a MIME type, such as the figures: All(ImagePNG).
+// All returns the outputs of a MIME type. All(ImagePNG), for instance, returns the figures.
 func (r *Result) All(mime string) [][]byte {
 	var all [][]byte
 	for _, o := range r.Outputs {
@@ -43,17 +44,17 @@ func (r *Result) All(mime string) [][]byte {
 	return all
 }
 
-// An Output is something that a cell displays, in one or several forms.
+// An Output is something that a cell displays, in one or more forms.
 type Output struct {
-	Data  map[string][]byte // by MIME type; images and the like as they are in a file
-	Value bool              // whether it is the value of the last expression
+	Data  map[string][]byte // by MIME type; an image is as it is in a file
+	Value bool              // whether this is the value of the last expression
 
-	display string // the display's id, for updates
+	display string // the display's id, which updates name
 }
 
-// Text returns the output as text. If its plain form says no more than which object it is, as that
-// of a Markdown or JSON display does, Text returns its Markdown, LaTeX or JSON, the text of its
-// HTML, or the source of its SVG, whichever comes first. It is "" if there is no text at all.
+// Text returns the output as text, and "" if it has none. If the plain text only names the object,
+// as that of a Markdown or JSON display does, Text returns the first of these that the output has:
+// its Markdown, LaTeX or JSON, the text of its HTML, the source of its SVG.
 func (o *Output) Text() string {
 	plain, ok := o.Data[TextPlain]
 	if ok && !bareObject.Match(plain) {
@@ -73,15 +74,15 @@ func (o *Output) Text() string {
 	return string(plain)
 }
 
-// bareObject is how Python shows an object of which it knows nothing more. execute_cli.py has it
-// too.
+// bareObject matches how Python shows an object of which it only knows the type. execute_cli.py has
+// it too.
 var bareObject = regexp.MustCompile(`^<[\w.]+ object( at 0x[0-9a-f]+)?>$`)
 
-// An Error is an exception that a cell has raised.
+// An Error is an exception that ended a cell.
 type Error struct {
 	Name      string // of its class, such as ZeroDivisionError
 	Value     string // its message
-	Traceback string // as IPython shows it, without colours; it ends with name and message
+	Traceback string // as IPython prints it, without colours; it ends with name and message
 }
 
 // Error implements error.
@@ -92,14 +93,14 @@ func (e *Error) Error() string {
 	return printable.Text(e.Name + ": " + e.Value)
 }
 
-// An Event is a piece of a cell's output. One of the fields is set; Update goes with Output.
+// An Event is a piece of a cell's output. One of its fields is set; Update goes with Output.
 type Event struct {
 	Stdout string
 	Stderr string
 	Output *Output
-	Update bool   // Output replaces those of the same display, of this cell or an earlier one
-	Error  *Error // the cell has raised
-	Clear  bool   // all output before it is void, and not in the Result
+	Update bool   // Output replaces outputs of the same display, of this cell or an earlier one
+	Error  *Error // the exception that the cell has raised
+	Clear  bool   // the cell has cleared its output so far, which is not in the Result
 }
 
 func newOutput(data map[string]json.RawMessage) *Output {
@@ -111,8 +112,8 @@ func newOutput(data map[string]json.RawMessage) *Output {
 	return o
 }
 
-// decodeMIME undoes Jupyter's encoding in JSON: text is a string, binary data base64 in a string,
-// and JSON is as it is.
+// decodeMIME undoes Jupyter's encoding in JSON. Text is a string, binary data is base64 in a
+// string, and JSON is itself.
 func decodeMIME(mime string, raw json.RawMessage) []byte {
 	if len(raw) == 0 || raw[0] != '"' || strings.HasSuffix(mime, "json") {
 		return raw

@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// BenchmarkCall stands beside its floor: the start of Python in the same box.
+// BenchmarkCall measures a call, and beside it its floor: the start of Python in the same box.
 func BenchmarkCall(b *testing.B) {
 	tool := pytool.Tool{Source: "def f(a): return a", Function: "f"}
 	for _, c := range []struct {

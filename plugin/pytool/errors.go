@@ -9,33 +9,34 @@ import (
 	"github.com/sandshell/sandshell/internal/lastlines"
 )
 
-// An Exception is a Python exception, raised by the function or on the way to its call.
+// An Exception is a Python exception that a call has raised.
 type Exception struct {
 	Function string
 	Stage    Stage
-	Type     string // "ValueError"
-	Module   string // of the type: "builtins", "tool" for the source's own, …
+	Type     string // such as "ValueError"
+	Module   string // the module of Type: "builtins", "tool" for a class of the source, …
 	Message  string // str() of the exception, up to 64 KiB
-	// as Python prints it, from the source's own frames on, up to 256 KiB; empty for Find, Bind and
-	// Return
+	// Traceback is what Python prints, from the first frame of the source on, up to 256 KiB. It is
+	// empty for Find, Bind and Return.
 	Traceback string
 }
 
-// A Stage says how far a call got. Code of the source has run only in Load, Body and Return.
+// A Stage says how far a call has come. The source's code has run in Load, Find, Bind, Body and
+// Return, but the function only in Body and Return.
 type Stage string
 
 const (
-	Compile Stage = "compile" // the source is not Python: SyntaxError, …
-	Load    Stage = "load"    // the module raised when it was run
-	Find    Stage = "find"    // there is no such function in it: NameError, TypeError
+	Compile Stage = "compile" // the source is not valid Python: SyntaxError, …
+	Load    Stage = "load"    // the source raised when it was run as a module
+	Find    Stage = "find"    // the source has no such function: NameError, TypeError
 	Bind    Stage = "bind"    // the function does not take these arguments: TypeError
 	Body    Stage = "body"    // the function raised
-	// the return value or the state is not JSON: TypeError; or they are longer than 9 MiB:
-	// OverflowError
+	// Return: the return value or the state is not JSON (TypeError), or they have more than 9 MiB
+	// (OverflowError).
 	Return Stage = "return"
 )
 
-// Error implements error: one line and the exception's message.
+// Error implements error. It is one line with the exception's message.
 func (e *Exception) Error() string {
 	what := e.Type
 	if e.Message != "" {
@@ -59,8 +60,8 @@ func (e *Exception) Error() string {
 // An ExitError says that the function's process ended before it had a result.
 type ExitError struct {
 	Function string
-	Code     int            // the exit status, 128+n when signal n ended it
-	Signal   syscall.Signal // 0 if it ended by itself
+	Code     int            // the exit status; 128+n if signal n killed it
+	Signal   syscall.Signal // the signal that killed it; 0 if none did
 }
 
 // Error implements error.
@@ -70,23 +71,23 @@ func (e *ExitError) Error() string {
 		if e.Signal == syscall.SIGKILL {
 			why += "; out of memory?"
 		}
-		return fmt.Sprintf("the process of %s was ended by signal %d (%s), without result",
+		return fmt.Sprintf("the process of %s was killed by signal %d (%s) before it had a result",
 			e.Function, int(e.Signal), why)
 	}
-	return fmt.Sprintf("the process of %s ended with exit status %d, without result", e.Function,
-		e.Code)
+	return fmt.Sprintf("the process of %s ended with exit status %d before it had a result",
+		e.Function, e.Code)
 }
 
-// A RequirementsError says that requirements could not be installed. Nothing is left of the
-// attempt; the next call tries again.
+// A RequirementsError says that requirements could not be installed. The attempt leaves nothing
+// behind, and the next call tries again.
 type RequirementsError struct {
 	Requirements []string
 	ExitCode     int
-	Output       string // of the installation: head and tail, up to 1 MiB
-	Omitted      int64  // bytes cut out of the middle of Output
+	Output       string // head and tail of the output of the installation, up to 1 MiB
+	Omitted      int64  // bytes left out of the middle of Output
 }
 
-// Error implements error, with the last lines of Output.
+// Error implements error. It has the last lines of Output.
 func (e *RequirementsError) Error() string {
 	return fmt.Sprintf("install the requirements %s: exit status %d: %s",
 		strings.Join(e.Requirements, ", "), e.ExitCode, cmp.Or(lastlines.Of(e.Output), "no output"))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin/pytool"
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
 
@@ -51,16 +50,9 @@ def buy(item, price, state):
 	// ValueError - a house is too expensive
 }
 
-// A Runner makes the box when it is needed, and anew when the tool needs another.
+// A Runner makes a box for the first call, and a new one when a tool has other Needs.
 func ExampleRunner() {
-	runner, err := pytool.NewRunner(pytool.Config{New: func(ctx context.Context,
-		n pytool.Needs) (sandbox.Sandbox, error) {
-		box, err := sshbox.New(ctx, sshbox.Config{Image: n.Image})
-		if err != nil {
-			return nil, err
-		}
-		return box, nil
-	}})
+	runner, err := pytool.NewRunner(pytool.Config{Place: sshbox.Place{}})
 	if err != nil {
 		log.Fatal(err)
 	}

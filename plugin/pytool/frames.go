@@ -12,20 +12,19 @@ import (
 	"github.com/sandshell/sandshell/internal/headtail"
 )
 
-// A decoder splits the output of the program in the box, which comes in frames: see
-// sandshell_tool.py. Output before the nonce is dropped: a sitecustomize.py may print something.
+// A decoder reads the frames that sandshell_tool.py writes. It drops what comes before the nonce,
+// because a sitecustomize.py may print something.
 type decoder struct {
 	nonce          []byte
-	begun          bool
+	begun          bool // whether the nonce has been read
 	stdout, stderr io.Writer
 	answers        map[byte][]byte // frames that are not output, by kind
 	buf            []byte          // the beginning of the nonce, of a header or of an answer
-	kind           byte            // of the frame that is read; 0 between frames
-	left           int             // bytes of the frame that are still to come
-	// bytes of all frames that are not output, as their headers claim
-	answer int64
-	failed error       // why the rest is not read
-	stop   func(error) // ends the program then, if it is not nil
+	kind           byte            // of the frame that is being read; 0 between frames
+	left           int             // bytes of the frame that are missing
+	answerSize     int64           // bytes of all frames that are not output, as headers claim
+	failed         error           // the error of the first bad frame; the rest is not read
+	stop           func(error)     // called with failed, to end the program, unless it is nil
 }
 
 const headerSize = 5
@@ -55,8 +54,8 @@ func (d *decoder) Write(p []byte) (int, error) {
 			d.kind, d.left = d.buf[0], int(binary.BigEndian.Uint32(d.buf[1:]))
 			d.buf = nil
 			if strings.IndexByte("oe", d.kind) < 0 {
-				d.answer += int64(d.left)
-				if _, err := bounded.Size(d.answer, "the answer of the function",
+				d.answerSize += int64(d.left)
+				if _, err := bounded.Size(d.answerSize, "the answer of the function",
 					answerMax); err != nil {
 					return d.fail(err)
 				}
@@ -94,21 +93,21 @@ func (d *decoder) fail(err error) (int, error) {
 	return 0, err
 }
 
-// answerMax is how long the frames that are no output may be together: a result with its state. In
-// memory it is there twice for a moment.
+// answerMax is how many bytes the frames that are not output may have in all. The largest is a
+// result with its state, which is in memory twice for a moment.
 const answerMax = 10 << 20
 
-// A capture keeps head and tail of what is written to it, and passes everything on to tee. Several
+// A capture keeps head and tail of what is written to it, and writes everything to tee. Several
 // goroutines may use it.
 type capture struct {
 	mu   sync.Mutex
 	kept headtail.Buffer
-	tee  io.Writer // or nil
-	err  error     // of tee, which gets no more after one
+	tee  io.Writer // nil if there is none
+	err  error     // the first error of tee, which gets nothing after it
 }
 
-func newCapture(most int, tee io.Writer) *capture {
-	return &capture{kept: headtail.Buffer{Max: most}, tee: tee}
+func newCapture(limit int, tee io.Writer) *capture {
+	return &capture{kept: headtail.Buffer{Max: limit}, tee: tee}
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -120,7 +119,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return c.kept.Write(p)
 }
 
-// text returns head and tail as valid UTF-8, and how many bytes are omitted between them.
+// text returns head and tail as valid UTF-8, and the number of bytes between them.
 func (c *capture) text() (string, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +127,8 @@ func (c *capture) text() (string, int64) {
 	return strings.ToValidUTF8(text, "\uFFFD"), omitted
 }
 
-func (c *capture) failure() error {
+// teeErr returns the error of tee.
+func (c *capture) teeErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A hostileBox says what it likes behind the nonce.
+// A hostileBox prints the nonce, and then whatever a test wants.
 type hostileBox struct {
 	sandbox.Sandbox
 	says func() io.Reader
@@ -37,7 +37,7 @@ func head(kind byte, size uint32) string {
 }
 
 func TestHostileFrames(t *testing.T) {
-	answer := func(begin, piece, end string) func() io.Reader { // as much as there may be
+	answer := func(begin, piece, end string) func() io.Reader { // an answer of the greatest size
 		n := (answerMax - len(begin) - len(end) - 1) / len(piece)
 		return func() io.Reader {
 			return io.MultiReader(strings.NewReader(head('r',
@@ -64,14 +64,14 @@ func TestHostileFrames(t *testing.T) {
 		{"Kind", func() io.Reader {
 			return strings.NewReader(head('?', 1) + "A")
 		}, "a frame of kind"},
-		{"Nonsense", answer("", "A", ""), "its result"},
+		{"Nonsense", answer("", "A", ""), "parse the result"},
 		{"LargeValue", answer(`{"Value":"`, "A", `"}`), "no error"},
 		{"ManyValues", answer(`{"Value":[`, "{},", `0]}`), "no error"},
-		{"Deep", answer(`{"Value":`, "[", ""), "its result"},
+		{"Deep", answer(`{"Value":`, "[", ""), "parse the result"},
 		{"LargeException", answer(`{"Exception":{"Message":"`, "A", `"}}`), "AAAA"},
 		{"Status", func() io.Reader {
 			return strings.NewReader(head('x', 3) + "???")
-		}, "an exit status"},
+		}, "parse the exit status"},
 		{"Nothing", func() io.Reader { return strings.NewReader("") }, ""},
 		{"Silence", nil, "not done after"},
 	} {
@@ -91,7 +91,7 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// FuzzFrames: what the program says means the same, in whatever pieces it comes.
+// FuzzFrames checks that the frames mean the same in whatever pieces they arrive.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("noise"), []byte(head('o', 2)+"ab"+head('r', 2)+"{}"+head('x', 1)+"0"), 3)
 	f.Add([]byte{}, []byte(head('e', 0)+head('p', 0)+head('v', 1)+"v"), 1)
@@ -120,6 +120,6 @@ func FuzzFrames(f *testing.F) {
 		for kind := range answers {
 			require.Equal(t, string(answers[kind]), string(answers2[kind]))
 		}
-		(&Tool{Function: "f"}).answer(answers['r'], &Result{})
+		(&Tool{Function: "f"}).parseAnswer(answers['r'], &Result{})
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/sandshell/sandshell/plugin/pytool"
 )
 
-// Processes with an interpreter of their own import the source: whatever starts them, and they too.
+// Processes with a new interpreter can import the source, with every start method, and so can the
+// processes that they start.
 func TestNewInterpreters(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
@@ -42,7 +43,7 @@ def f(method):
     failed = str(pool.submit(square, Point(-1)).exception())
     codes = [pool.submit(deeper, method, Point(n)).result() for n in (1, -1)]
   return [values, failed, codes, sys.modules["tool"] is sys.modules[square.__module__]]
-#` + strings.Repeat("x", 1<<18) // more than an argument or a variable may hold
+#` + strings.Repeat("x", 1<<18) // longer than an argument or a variable can be
 	for _, method := range []string{"spawn", "forkserver", "fork"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()

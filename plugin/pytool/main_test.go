@@ -16,21 +16,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// each runs test in each kind of box, which has the plugin.
+// each runs test in each kind of box, with the plugin installed.
 func each(t *testing.T, test func(t *testing.T, b boxtest.Box)) {
 	boxtest.Each(t, test, pytool.Plugin())
 }
 
-// object is a JSON object.
+// An object is a JSON object.
 type object map[string]any
 
-// call calls f of the source.
+// call calls the function f of the source.
 func call(t *testing.T, b boxtest.Box, source string, c pytool.Call) (*pytool.Result, error) {
 	t.Helper()
 	return (&pytool.Tool{Source: source, Function: "f"}).Call(t.Context(), b, c)
 }
 
-// value calls f of the source and returns its value.
+// value calls the function f of the source and returns its value.
 func value(t *testing.T, b boxtest.Box, source string, args object) any {
 	t.Helper()
 	res, err := call(t, b, source, pytool.Call{Args: args})
@@ -44,7 +44,7 @@ func decoded(t *testing.T, text json.RawMessage) (v any) {
 	return v
 }
 
-// remove removes the box's container, as somebody else would.
+// remove removes the box's container, as another program might.
 func remove(t *testing.T, b *sshbox.DockerSSHBox) {
 	engine, err := client.New(client.FromEnv)
 	if assert.NoError(t, err) {

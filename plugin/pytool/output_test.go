@@ -42,7 +42,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What is printed comes while the function runs; and a Writer that fails does not stop it.
+// Output arrives while the function runs. A Writer that fails or panics does not stop the function.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	b := boxtest.Local(t, pytool.Plugin())
@@ -65,11 +65,15 @@ def f(dir):
 		Timeout: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(res.Value))
-	res, err = call(t, b, source, pytool.Call{Args: object{"dir": dir},
-		Stdout: writerFunc(func([]byte) (int, error) { return 0, io.ErrShortWrite })})
-	require.ErrorIs(t, err, io.ErrShortWrite)
-	require.Equal(t, "1", string(res.Value))
-	require.Equal(t, "ready\n", res.Stdout)
+	for want, w := range map[string]writerFunc{
+		io.ErrShortWrite.Error():     func([]byte) (int, error) { return 0, io.ErrShortWrite },
+		"Call.Stdout panicked: oops": func([]byte) (int, error) { panic("oops") },
+	} {
+		res, err = call(t, b, source, pytool.Call{Args: object{"dir": dir}, Stdout: w})
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "1", string(res.Value))
+		require.Equal(t, "ready\n", res.Stdout)
+	}
 }
 
 type writerFunc func(p []byte) (int, error)

@@ -16,18 +16,19 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-const noPip = 3 // requirements.py's NO_PIP
+const noPip = 3 // NO_PIP of requirements.py
 
-// Prepare makes the virtual environment of the Requirements, unless it is there. The first Call
-// does so by itself.
+// Prepare makes the virtual environment for the Requirements if the box does not have it. The first
+// Call does so too.
 func (t *Tool) Prepare(ctx context.Context, box sandbox.Sandbox) error {
-	requirements := t.normalised()
+	requirements := t.sortedRequirements()
 	if len(requirements) == 0 {
 		return nil
 	}
 	for _, r := range requirements {
 		if strings.ContainsAny(r, "\n\r\x00") {
-			return fmt.Errorf("install the requirements of %s: %q has several lines", t.Function, r)
+			return fmt.Errorf("install the requirements of %s: Tool.Requirements: %q has several "+
+				"lines: give each line as an element", t.Function, r)
 		}
 	}
 	out := newCapture(maxOutput, nil)
@@ -73,8 +74,8 @@ func (t *Tool) makeVenv(ctx context.Context, box sandbox.Sandbox, requirements [
 	})
 }
 
-// normalised returns the requirements, sorted, each once.
-func (n *Needs) normalised() []string {
+// sortedRequirements returns the requirements, sorted, each once.
+func (n *Needs) sortedRequirements() []string {
 	var list []string
 	for _, r := range n.Requirements {
 		if r = strings.TrimSpace(strings.TrimPrefix(r, "\ufeff")); r != "" {
@@ -85,9 +86,9 @@ func (n *Needs) normalised() []string {
 	return slices.Compact(list)
 }
 
-// key names the virtual environment; empty if there is to be none.
+// key returns the name of the virtual environment, and "" if there are no Requirements.
 func (n *Needs) key() string {
-	requirements := n.normalised()
+	requirements := n.sortedRequirements()
 	if len(requirements) == 0 {
 		return ""
 	}

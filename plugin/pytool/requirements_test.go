@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wheel makes a wheel of a module that has but VERSION and a program of its name, and puts it into
-// a directory of the box, which it returns.
+// wheel makes a wheel in the box and returns its directory. The wheel has a module with a VERSION,
+// and a program of the same name.
 func wheel(t *testing.T, b sandbox.Sandbox, name, version string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,8 +97,8 @@ def f(): return [sandshellprobe.VERSION, subprocess.check_output(["sandshellprob
 		for _, v := range values {
 			require.Equal(t, values[0], v)
 		}
-		// It was made once, and is used again: also with no wheel any more, and the same
-		// requirements in other words.
+		// The environment was made once. Later calls use it, also when the wheel is gone, and with
+		// the same requirements in another order.
 		sh(t, b, "rm -r "+dir)
 		tool.Requirements = []string{" sandshellprobe>=1 ; python_version >= '3.8'",
 			"sandshellprobe>=1 ; python_version >= '3.8' "}
@@ -122,7 +122,7 @@ func TestRequirementsFail(t *testing.T) {
 			PipArgs: []string{"--no-index"}}}
 	left := func() string { return sh(t, b, `cd "$SANDSHELL_PYTOOL/venvs" && ls -d */`) }
 
-	// All that wait for it are told, and there is nothing left of it.
+	// Every call that waits for the installation gets its error. Nothing is left behind.
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
@@ -139,7 +139,7 @@ func TestRequirementsFail(t *testing.T) {
 	all.Wait()
 	require.NotContains(t, left(), "-")
 
-	// One that is killed half-way is not taken for whole.
+	// An environment whose installation was killed is not used.
 	tool.Requirements = []string{wheel(t, b, "sandshellprobe", "2.0") +
 		"/sandshellprobe-2.0-py3-none-any.whl"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,8 +154,7 @@ func TestRequirementsFail(t *testing.T) {
 	require.Equal(t, `"2.0"`, string(res.Value))
 }
 
-// On the user's own machine nothing is written but to the directory for plugins, which goes with
-// the box.
+// In a LocalBox, pip writes only to the directory for plugins, which Close removes.
 func TestTouchesNothing(t *testing.T) {
 	testenv.NeedsAll(t, "it makes a virtual environment with pip: TestRequirements makes one "+
 		"every day")
@@ -190,8 +189,8 @@ func TestWrongRequirements(t *testing.T) {
 	require.ErrorContains(t, err, `"a\nb" has several lines`)
 }
 
-// Debian's Python comes without ensurepip; and where there is no Python and no network, that is
-// said.
+// Debian's Python comes without ensurepip. If the box has neither Python nor a network, the error
+// says so.
 func TestWithout(t *testing.T) {
 	testenv.NeedsAll(t, "it has containers lose and miss their Python")
 	t.Parallel()

@@ -8,69 +8,93 @@ import (
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
+	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Config has the settings of a Runner.
+// A Config has the settings of a Runner. One of Place and New must be set.
 type Config struct {
-	// New makes a box for the tools that have these Needs. It is required. ctx ends when no call
-	// waits for the box any longer. The Runner installs Plugin in the box, and closes it. New may
-	// be called from several goroutines.
+	// Place makes the boxes, of Spec. A tool's Needs.Image, if it is set, replaces Spec.Image. The
+	// Runner installs Plugin in the box, and closes it.
+	Place sandbox.Place
+	Spec  sandbox.Spec
+	// New makes a box instead of Place, for the tools that have these Needs. ctx ends when no call
+	// waits for the box, and New must then return: Close waits for it. The Runner may call New from
+	// several goroutines at a time. If New panics, the calls that wait for the box return an error.
 	New func(ctx context.Context, n Needs) (sandbox.Sandbox, error)
 }
 
-// A Runner calls tools in a box that it makes itself. NewRunner makes one. Its methods may be
-// called from several goroutines.
+// newBox makes a box in Place.
+func (c Config) newBox(ctx context.Context, n Needs) (sandbox.Sandbox, error) {
+	s := c.Spec
+	if n.Image != "" {
+		s.Image = n.Image
+	}
+	return c.Place.New(ctx, s)
+}
+
+// A Runner calls tools in a box that it makes. NewRunner makes a Runner. Its methods may be called
+// from several goroutines.
 //
-// A Runner keeps the box as long as the tools' Needs (image, requirements, environment) stay the
-// same. For other Needs it makes a new box, and closes the old one when the calls in it have ended.
-// It also replaces a box that is lost. Files and processes that a call leaves in the box are there
-// for the next call. A program whose tools have different Needs uses a Runner for each.
+// A Runner keeps the box as long as the Needs of the tools (image, requirements, environment) stay
+// the same. For other Needs it makes a new box, and closes the old one when the calls in it have
+// ended. It also replaces a box that is lost. Files and processes that a call leaves in the box are
+// there for the next call. A program whose tools have different Needs uses a Runner for each.
 type Runner struct {
 	config Config
+	source string // "Config.Place" or "Config.New": what makes the boxes
 
 	mu      sync.Mutex
-	current *sharedBox          // for the next call; nil if one has to be made
-	all     map[*sharedBox]bool // all that are not closed
+	current *sharedBox          // the box for the next call; nil if there is none
+	all     map[*sharedBox]bool // the boxes that are not closed
 	work    sync.WaitGroup      // goroutines that make or close a box
 	closed  bool
-	err     error // of closing boxes
+	err     error // the errors of closing boxes
 }
 
 // NewRunner returns a Runner. It makes no box before the first Call.
 func NewRunner(c Config) (*Runner, error) {
-	if c.New == nil {
-		return nil, errors.New("pytool: Config.New: it is nil: set it to a function that makes " +
-			"a box")
+	source := "Config.New"
+	switch {
+	case c.New == nil && c.Place == nil:
+		return nil, errors.New("pytool: Config.Place: it is nil: give a place that makes boxes, " +
+			"such as sshbox.Place{}")
+	case c.New != nil && c.Place != nil:
+		return nil, errors.New("pytool: Config.New: Place is set, too: leave out one of the two")
+	case c.New == nil:
+		if err := sandbox.CheckSpec(c.Place, c.Spec); err != nil {
+			return nil, fmt.Errorf("pytool: Config.Spec: %w", err)
+		}
+		c.New, source = c.newBox, "Config.Place"
 	}
-	return &Runner{config: c, all: map[*sharedBox]bool{}}, nil
+	return &Runner{config: c, source: source, all: map[*sharedBox]bool{}}, nil
 }
 
 // A sharedBox is a box that calls share.
 type sharedBox struct {
 	needs  string             // a hash of its Needs
-	cancel context.CancelFunc // of its making
-	made   chan struct{}      // closed when box or err is there
+	cancel context.CancelFunc // ends the making
+	made   chan struct{}      // closed when box or err is set
 	box    sandbox.Sandbox
 	err    error
 
 	// Under Runner.mu:
-	users   int
-	retired bool // no longer current
+	users   int  // calls that use the box or wait for it
+	retired bool // later calls do not use it
 	closing bool
 }
 
 // Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is
-// made share it. If the box is lost during a call, the error is sandbox.ErrLost; a call whose
-// function had not started is tried once more, in a new box.
+// being made share it. If the box is lost during a call, the error is sandbox.ErrLost; but if the
+// function had not started, Call tries once more, in a new box.
 func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
-	if _, err := t.request(c); err != nil {
+	if _, err := t.encodeRequest(c); err != nil {
 		return nil, fmt.Errorf("call a Python function: %w", err)
 	}
-	res, err := r.try(ctx, &t, c)
-	if _, unstarted := err.(unstartedError); unstarted && gone(err) {
-		res, err = r.try(ctx, &t, c)
+	res, err := r.callOnce(ctx, &t, c)
+	if _, unstarted := err.(unstartedError); unstarted && boxIsGone(err) {
+		res, err = r.callOnce(ctx, &t, c)
 	}
 	return res, err
 }
@@ -78,24 +102,24 @@ func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 var errRunnerClosed = fmt.Errorf("call a Python function: the Runner is closed: %w",
 	sandbox.ErrClosed)
 
-// gone reports whether an error says that the box is closed or lost.
-func gone(err error) bool {
+// boxIsGone reports whether an error says that the box is closed or lost.
+func boxIsGone(err error) bool {
 	return errors.Is(err, sandbox.ErrLost) || errors.Is(err, sandbox.ErrClosed)
 }
 
-func (r *Runner) try(ctx context.Context, t *Tool, c Call) (*Result, error) {
+func (r *Runner) callOnce(ctx context.Context, t *Tool, c Call) (*Result, error) {
 	b, err := r.acquire(ctx, t.Needs)
 	if err != nil {
 		return nil, err
 	}
 	res, err := t.Call(ctx, b.box, c)
-	r.release(b, gone(err))
+	r.release(b, boxIsGone(err))
 	return res, err
 }
 
 // acquire returns the box for n, and waits until it is made.
 func (r *Runner) acquire(ctx context.Context, n Needs) (*sharedBox, error) {
-	needs := hash([]string{n.Image}, n.normalised(), n.PipArgs, environ.Merge(n.Env))
+	needs := hash([]string{n.Image}, n.sortedRequirements(), n.PipArgs, environ.Merge(n.Env))
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -129,8 +153,8 @@ func (r *Runner) acquire(ctx context.Context, n Needs) (*sharedBox, error) {
 	}
 }
 
-// startMakingLocked begins to make a box. ctx, the first caller's, gives its values only: its end
-// does not end the making, for which other callers may wait too.
+// startMakingLocked starts to make a box. Only the values of ctx, the first caller's, are used: its
+// end does not end the making, because other callers may wait for the box too.
 func (r *Runner) startMakingLocked(ctx context.Context, needs string, n Needs) *sharedBox {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &sharedBox{needs: needs, cancel: cancel, made: make(chan struct{})}
@@ -138,7 +162,14 @@ func (r *Runner) startMakingLocked(ctx context.Context, needs string, n Needs) *
 	r.work.Go(func() {
 		defer cancel()
 		defer close(b.made)
-		box, err := r.config.New(ctx, n)
+		var box sandbox.Sandbox
+		err := guard.Call(r.source, func() (err error) {
+			box, err = r.config.New(ctx, n)
+			return err
+		})
+		if err == nil && box == nil {
+			err = errors.New(r.source + " returned neither a box nor an error")
+		}
 		if err != nil {
 			b.err = err
 			return
@@ -152,25 +183,25 @@ func (r *Runner) startMakingLocked(ctx context.Context, needs string, n Needs) *
 	return b
 }
 
-// release ends a call's use of a box. Later calls do not use a box that is useless.
+// release ends a call's use of a box. If useless is set, later calls do not use the box.
 func (r *Runner) release(b *sharedBox, useless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b.users--
-	unmade := false
+	unwanted := false
 	select {
 	case <-b.made:
 	default:
-		unmade = b.users == 0 // and nobody waits for it
+		unwanted = b.users == 0
 	}
-	if useless || unmade {
+	if useless || unwanted {
 		r.retireLocked(b)
 	} else if b.users == 0 && b.retired {
 		r.closeLocked(b)
 	}
 }
 
-// retireLocked keeps later calls from using b.
+// retireLocked keeps later calls from using b, and closes b when no call uses it.
 func (r *Runner) retireLocked(b *sharedBox) {
 	b.retired = true
 	if r.current == b {
@@ -192,7 +223,7 @@ func (r *Runner) closeLocked(b *sharedBox) {
 		<-b.made
 		var err error
 		if b.box != nil {
-			if err = b.box.Close(); gone(err) {
+			if err = b.box.Close(); boxIsGone(err) {
 				err = nil
 			}
 		}
@@ -203,9 +234,9 @@ func (r *Runner) closeLocked(b *sharedBox) {
 	})
 }
 
-// Close closes all boxes, and returns when they are closed. Calls under way and later calls return
-// sandbox.ErrClosed. The error joins the errors of closing boxes, also of those that the Runner
-// closed earlier. Close may be called again; it returns the same error.
+// Close closes the Runner's boxes, and returns when they are closed. Calls under way and later
+// calls return sandbox.ErrClosed. The error joins the errors of closing boxes, also of boxes that
+// the Runner closed earlier. Close may be called again, and returns the same error.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed, r.current = true, nil

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A works makes LocalBoxes for a Runner, and remembers them.
-type works struct {
+// A factory makes LocalBoxes for a Runner, and keeps them.
+type factory struct {
 	mu    sync.Mutex
 	boxes []*localbox.LocalBox
 	fail  error
 }
 
-func (w *works) make(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
+func (w *factory) make(ctx context.Context, n pytool.Needs) (sandbox.Sandbox, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
@@ -53,7 +53,7 @@ func closed(b *localbox.LocalBox) bool {
 
 func TestRunner(t *testing.T) {
 	t.Parallel()
-	w := &works{}
+	w := &factory{}
 	r := runner(t, w.make)
 	defer r.Close()
 	tool := pytool.Tool{Source: "import os\ndef f(): return os.getcwd()", Function: "f",
@@ -64,7 +64,7 @@ func TestRunner(t *testing.T) {
 		return decoded(t, res.Value).(string)
 	}
 
-	// Side by side, and again, and another function: one box.
+	// Calls at the same time, later calls, and calls of another function share one box.
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -79,7 +79,7 @@ func TestRunner(t *testing.T) {
 	require.Equal(t, w.boxes[0].Dir(), dirOf(tool))
 	require.Len(t, w.boxes, 1)
 
-	// Each change of the configuration makes a new one, and closes the old one.
+	// With other Needs, the Runner makes a new box and closes the old one.
 	for i, change := range []func(n *pytool.Needs){
 		func(n *pytool.Needs) { n.Image = "b" },
 		func(n *pytool.Needs) { n.Env = []string{"A=1"} },
@@ -94,13 +94,13 @@ func TestRunner(t *testing.T) {
 		}, 10*time.Second, time.Millisecond)
 	}
 
-	// One that is lost is made anew at the next call.
+	// The next call replaces a box that is lost.
 	last := len(w.boxes)
 	require.NoError(t, w.boxes[last-1].Close())
 	dirOf(tool)
 	require.Len(t, w.boxes, last+1)
 
-	// So is one that could not be made.
+	// The next call tries again after a box could not be made.
 	w.fail = io.ErrUnexpectedEOF
 	tool.Image = "c"
 	_, err := r.Call(t.Context(), tool, pytool.Call{})
@@ -108,11 +108,11 @@ func TestRunner(t *testing.T) {
 	w.fail = nil
 	dirOf(tool)
 
-	// Wrong input makes none.
+	// A mistake in the call makes no box.
 	_, err = r.Call(t.Context(), pytool.Tool{}, pytool.Call{})
-	require.ErrorContains(t, err, "Tool.Function is empty")
+	require.ErrorContains(t, err, "Tool.Function: it is empty")
 	_, err = pytool.NewRunner(pytool.Config{})
-	require.ErrorContains(t, err, "pytool: Config.New: ")
+	require.ErrorContains(t, err, "pytool: Config.Place: ")
 
 	require.NoError(t, r.Close())
 	require.NoError(t, r.Close())
@@ -123,11 +123,33 @@ func TestRunner(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
 
-// A box with a call under way is closed after it, when the configuration changes; and at once by
-// Close.
+// TestRunnerPlace checks that a Runner makes boxes in a place, with the image of the Needs.
+func TestRunnerPlace(t *testing.T) {
+	t.Parallel()
+	r, err := pytool.NewRunner(pytool.Config{Place: localbox.Place{},
+		Spec: sandbox.Spec{Env: []string{"OF_SPEC=yes"}}})
+	require.NoError(t, err)
+	defer r.Close()
+	tool := pytool.Tool{Source: "import os\ndef f(): return os.environ['OF_SPEC']", Function: "f"}
+	res, err := r.Call(t.Context(), tool, pytool.Call{})
+	require.NoError(t, err)
+	require.JSONEq(t, `"yes"`, string(res.Value))
+	tool.Image = "python"
+	_, err = r.Call(t.Context(), tool, pytool.Call{})
+	require.ErrorContains(t, err, "localbox: Spec.Image: ")
+	_, err = pytool.NewRunner(pytool.Config{Place: localbox.Place{},
+		Spec: sandbox.Spec{Memory: 1 << 30}})
+	require.ErrorContains(t, err, "pytool: Config.Spec: localbox: Spec.Memory: ")
+	_, err = pytool.NewRunner(pytool.Config{Place: localbox.Place{},
+		New: (&factory{}).make})
+	require.ErrorContains(t, err, "pytool: Config.New: ")
+}
+
+// For other Needs, the Runner closes the old box when the call in it has ended. Close closes boxes
+// at once.
 func TestRunnerUnderWay(t *testing.T) {
 	t.Parallel()
-	w := &works{}
+	w := &factory{}
 	r := runner(t, w.make)
 	defer r.Close()
 	began, dir := make(chan struct{}), t.TempDir()
@@ -161,7 +183,27 @@ func TestRunnerUnderWay(t *testing.T) {
 	require.ErrorIs(t, <-ended, sandbox.ErrClosed)
 }
 
-// The making of a box goes on as long as somebody waits for it, and no longer.
+// A panic of Config.New, and a box that it does not return, are the error of the call.
+func TestRunnerNew(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[string]func(context.Context, pytool.Needs) (sandbox.Sandbox, error){
+		"make a box for Python: Config.New panicked: oops": func(context.Context,
+			pytool.Needs) (sandbox.Sandbox, error) {
+			panic("oops")
+		},
+		"make a box for Python: Config.New returned neither a box nor an error": func(
+			context.Context, pytool.Needs) (sandbox.Sandbox, error) {
+			return nil, nil
+		},
+	} {
+		r := runner(t, f)
+		_, err := r.Call(t.Context(), pytool.Tool{Function: "f"}, pytool.Call{})
+		require.ErrorContains(t, err, want)
+		require.NoError(t, r.Close())
+	}
+}
+
+// The making of a box ends when no call waits for it.
 func TestRunnerMaking(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
@@ -189,7 +231,7 @@ func TestRunnerMaking(t *testing.T) {
 	require.ErrorIs(t, <-ended, sandbox.ErrClosed)
 }
 
-// A container that is gone between two calls, or under one.
+// The box's container is removed between two calls, and during a call.
 func TestRunnerLost(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)

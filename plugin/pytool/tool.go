@@ -20,52 +20,54 @@ type Tool struct {
 	Needs
 }
 
-// Needs say what a tool needs of its box. A Runner keeps a box as long as the Needs stay the same.
+// Needs is what a tool needs of its box. A Runner keeps a box as long as the Needs stay the same.
 type Needs struct {
-	// Image is the image of the box. Only Config.New uses it.
+	// Image is the image of the box that a Runner makes.
 	Image string
-	// Requirements are lines as in a requirements.txt: "requests>=2", a path, a URL, in any order.
-	// A relative path starts at the working directory of the box's Runs. Default: none, and no
-	// virtual environment.
+	// Requirements are lines as in a requirements.txt, such as "requests>=2", a path or a URL, in
+	// any order. A relative path starts at the directory in which the box's Runs start. Default:
+	// none, and no virtual environment.
 	Requirements []string
-	// PipArgs are added to "pip install", such as "--no-index" and "--find-links=/wheels".
+	// PipArgs are further arguments of "pip install", such as "--no-index" and
+	// "--find-links=/wheels".
 	PipArgs []string
-	// Env is the environment of each call, and of pip, beside the box's: "NAME=value" each. Of
-	// several of a name the last counts.
+	// Env holds variables, each "NAME=value", that are added to the box's for each call and for
+	// pip. If a name occurs more than once, the last value counts.
 	Env []string
 }
 
 // A Call holds the arguments and settings of one call. The zero value calls the function without
 // arguments.
 type Call struct {
-	// Args are the arguments by name: any value that encoding/json makes a JSON object of. A
-	// json.RawMessage is used as it is. Default, and null: none.
+	// Args holds the arguments by name: a value that encoding/json encodes as an object, or as
+	// null, which means none. Default: none.
 	Args any
-	// State is passed to the function's parameter named state: any value that encoding/json takes.
-	// Default: none.
+	// State is the argument for the function's parameter named state: a value that encoding/json
+	// encodes. Default: none.
 	State any
-	// Env is added to Config.Env, for this call.
+	// Env holds variables that are added to Needs.Env for this call.
 	Env []string
-	// Dir is the function's working directory. Default: the box's.
+	// Dir is the function's working directory. Default: the directory in which the box's Runs
+	// start.
 	Dir string
-	// Timeout bounds the start of Python and the function, but not the installation of
-	// requirements. Default: no limit.
+	// Timeout is the longest time that the start of Python and the function may take, without the
+	// installation of requirements. Default: no limit.
 	Timeout time.Duration
-	// Stdout and Stderr get the function's output as it comes; the Result has it too. One Writer
-	// may be both. An error of Write does not stop the function; Call returns it in the end.
-	// Default: none.
+	// Stdout and Stderr get the function's output as it comes. The Result has it too. They may be
+	// the same Writer. If Write fails or panics, the function goes on, and Call returns the error
+	// at its end. Default: none.
 	Stdout, Stderr io.Writer
-	// MaxOutput is how many bytes of Stdout, and of Stderr, the Result holds: half of them from the
-	// head, half from the tail. Default: 1 MiB.
+	// MaxOutput is how many bytes of Stdout, and of Stderr, the Result keeps, half of them from the
+	// head and half from the tail. Default: 1 MiB.
 	MaxOutput int
 }
 
 // A Result is the outcome of a call. Value and State may have 10 MiB in all: more is an error.
 type Result struct {
 	Value json.RawMessage // the function's return value; nil if it raised or was ended
-	// Call.State as the function left it; nil if there was none, or the call failed
+	// State is Call.State as the function left it; nil if there was none, or if the call failed.
 	State         json.RawMessage
-	Stdout        string // valid UTF-8: U+FFFD stands for other bytes
+	Stdout        string // valid UTF-8, in which U+FFFD replaces other bytes
 	StdoutOmitted int64  // bytes cut out of the middle of Stdout
 	Stderr        string
 	StderrOmitted int64
@@ -74,20 +76,24 @@ type Result struct {
 
 const maxOutput = 1 << 20
 
-// request returns the input of the program in the box.
-func (t *Tool) request(c Call) ([]byte, error) {
+// encodeRequest validates the call and returns the input for the program in the box.
+func (t *Tool) encodeRequest(c Call) ([]byte, error) {
 	switch {
 	case t.Function == "":
-		return nil, errors.New("Tool.Function is empty")
+		return nil, errors.New("Tool.Function: it is empty: give the name of a function in Source")
 	case c.Timeout < 0:
-		return nil, fmt.Errorf("a Timeout of %v", c.Timeout)
+		return nil, fmt.Errorf("Call.Timeout: %v is negative: 0 stands for no limit", c.Timeout)
 	case c.MaxOutput < 0:
-		return nil, fmt.Errorf("a MaxOutput of %d", c.MaxOutput)
+		return nil, fmt.Errorf("Call.MaxOutput: %d is negative: 0 stands for %d", c.MaxOutput,
+			maxOutput)
 	}
-	if err := environ.Check(slices.Concat(t.Env, c.Env)); err != nil {
+	if err := environ.Check("Tool.Env", t.Env); err != nil {
 		return nil, err
 	}
-	// By hand: encoding/json would look through large arguments once more.
+	if err := environ.Check("Call.Env", c.Env); err != nil {
+		return nil, err
+	}
+	// The object is put together here, because encoding/json would parse large arguments again.
 	args, err := marshal("Args", c.Args)
 	if err != nil {
 		return nil, err
@@ -96,8 +102,7 @@ func (t *Tool) request(c Call) ([]byte, error) {
 	case len(args) == 0, string(args) == "null": // a nil map
 		args = []byte("{}")
 	case args[0] != '{':
-		return nil, fmt.Errorf("Call.Args are %.100s: want a JSON object of arguments by name",
-			args)
+		return nil, fmt.Errorf("Call.Args: %.100s is no JSON object: give arguments by name", args)
 	}
 	state, err := marshal("State", c.State)
 	if err != nil {
@@ -113,7 +118,7 @@ func (t *Tool) request(c Call) ([]byte, error) {
 	return slices.Concat(tool[:len(tool)-1], []byte(`,"args":`), args, state, []byte("}")), nil
 }
 
-// marshal returns a field of Call as JSON, without space around it; nil for nil.
+// marshal returns a field of Call as JSON, and nil for nil.
 func marshal(field string, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil

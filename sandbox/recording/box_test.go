@@ -15,7 +15,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// TestPlugins: what the box is beyond a Sandbox can still be had.
+// TestPlugins: sandbox.As finds what the recorded box is beyond a Sandbox.
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	box := newBox(t)
@@ -39,7 +39,7 @@ func TestPlugins(t *testing.T) {
 	require.NoError(t, rec.Close())
 }
 
-// TestConformanceRecorded: a box that is recorded is as it was.
+// TestConformanceRecorded: a recorded box behaves as the box does.
 func TestConformanceRecorded(t *testing.T) {
 	t.Parallel()
 	groups := []string{"Life"}

@@ -19,7 +19,7 @@ type cast struct {
 	title      string
 	rows, cols int
 	began      time.Time
-	limit      time.Duration // how long a Write or a Close may take: patience, but in tests
+	limit      time.Duration // how long a Write or a Close may take: patience, except in tests
 	closing    sync.Once
 
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type cast struct {
 	ended   bool          // no more events come
 	over    bool          // nothing more is written
 	err     error         // why it is over early
-	coming  chan struct{} // has an element when the goroutine is to look at what is pending
+	wake    chan struct{} // has an element when the goroutine is to look at what is pending
 	taken   chan struct{} // closed, and made anew, when the goroutine has taken what was pending
 	done    chan struct{} // closed when it is over
 }
@@ -67,8 +67,8 @@ const (
 func newCast(w io.Writer, closer io.Closer, title string, rows, cols int) *cast {
 	c := &cast{
 		w: w, closer: closer, title: title, rows: rows, cols: cols, began: time.Now(),
-		limit:  patience,
-		coming: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{}),
+		limit: patience,
+		wake:  make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{}),
 	}
 	go c.run()
 	return c
@@ -113,7 +113,7 @@ func (b *batch) append(e event) {
 // wakeLocked makes the goroutine look at what is pending.
 func (c *cast) wakeLocked() {
 	select {
-	case c.coming <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
@@ -169,7 +169,7 @@ func (c *cast) run() {
 // have each piece written by itself. It reports false if nothing more is to be written.
 func (c *cast) gather() bool {
 	for {
-		wait, any := c.wait()
+		wait, any := c.dueIn()
 		var late <-chan time.Time
 		if any {
 			if wait <= 0 {
@@ -178,7 +178,7 @@ func (c *cast) gather() bool {
 			late = time.After(wait)
 		}
 		select {
-		case <-c.coming:
+		case <-c.wake:
 		case <-late:
 		case <-c.done:
 			return false
@@ -186,8 +186,8 @@ func (c *cast) gather() bool {
 	}
 }
 
-// wait returns how long what is pending may still wait. any is false if nothing is pending.
-func (c *cast) wait() (wait time.Duration, any bool) {
+// dueIn returns how long what is pending may still wait. any is false if nothing is pending.
+func (c *cast) dueIn() (wait time.Duration, any bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -279,7 +279,7 @@ func (c *cast) close() {
 	})
 }
 
-// closeWriterLocked closes the writer. It unlocks c.mu meanwhile.
+// closeWriterLocked closes the writer. While it does, c.mu is unlocked.
 func (c *cast) closeWriterLocked() error {
 	limit := c.limit
 	c.mu.Unlock()

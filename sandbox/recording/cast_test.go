@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// writes are the Writes of a recording, and when each came.
+// writes are the Writes of a recording, each with its time.
 type writes struct {
 	began time.Time
 	mu    sync.Mutex
@@ -58,7 +58,7 @@ func (w *writes) since(n int) (texts []string, at []time.Duration) {
 	return w.texts[n:], w.at[n:]
 }
 
-// hang has no Write return from now on, until release is called.
+// hang makes every later Write block until release is called.
 func (w *writes) hang() (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,8 +66,8 @@ func (w *writes) hang() (release func()) {
 	return func() { close(w.hangs) }
 }
 
-// TestCastTogether: what comes within 10 ms is one Write, and output without anything between is
-// one event, in the order in which all of it came.
+// TestCastTogether: events within 10 ms are one Write, in their order. Output with nothing in
+// between is one event.
 func TestCastTogether(t *testing.T) {
 	castTest(t, func(t *testing.T, w *writes, c *cast, one, two *track) {
 		time.Sleep(time.Hour) // nothing is written for nothing
@@ -104,8 +104,8 @@ func TestCastTogether(t *testing.T) {
 	})
 }
 
-// TestCastMuch: 256 KiB do not wait for 10 ms, and what comes while the writer is busy is written
-// as soon as it is not.
+// TestCastMuch: 256 KiB do not wait for 10 ms. What comes while a Write is under way is written
+// right after it.
 func TestCastMuch(t *testing.T) {
 	castTest(t, func(t *testing.T, w *writes, c *cast, one, _ *track) {
 		piece := strings.Repeat("x", 4<<10)
@@ -134,7 +134,7 @@ func TestCastMuch(t *testing.T) {
 	})
 }
 
-// TestCastClose: the end waits for nothing, and loses nothing.
+// TestCastClose: Close does not wait for 10 ms to pass, and loses nothing.
 func TestCastClose(t *testing.T) {
 	castTest(t, func(t *testing.T, w *writes, c *cast, one, two *track) {
 		io.WriteString(one, "the last\n")

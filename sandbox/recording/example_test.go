@@ -11,8 +11,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/recording"
 )
 
-// What is done in a box is kept as a file that "asciinema play" shows. The Recording takes the
-// box's place.
+// "asciinema play" shows the file of a recording. The recorded box takes the box's place.
 func ExampleNew() {
 	dir, err := os.MkdirTemp("", "recordings-")
 	if err != nil {

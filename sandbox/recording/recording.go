@@ -5,26 +5,26 @@
 //
 // # What is recorded
 //
-// A command is a marker and a line behind "$ ". Its end is a marker with the exit status. Output is
-// what [sandbox.Follow] gets, but a "\n" is "\r\n" except on the alternate screen, and U+FFFD
-// stands for bytes that are not UTF-8. Programs of Run, copies, files and connections are not
-// recorded.
+// A command is recorded as a marker, and as a line that begins with "$ ". Its end is a marker with
+// the exit status. Output is what [sandbox.Follow] gets, but a "\n" is "\r\n" except on the
+// alternate screen, and U+FFFD stands for bytes that are not UTF-8. Programs of Run, copies, files
+// and connections are not recorded.
 //
 // Text that is typed is an event of input. The event holds the text if it answers a question for a
-// Line, up to the end of that line, or if it is a single control character, such as ^C. Other text
-// may be a secret: what is typed to a Secret, to a program that takes Keys, before anybody has
-// asked, and behind the first line. Its event is empty. Secrets in the text of a command, or
-// printed by it, are in the recording.
+// Line, up to the end of that line, or if it is a single control character, such as ^C. Any other
+// text may be a secret, so its event is empty: what answers a Secret, what is typed to a program
+// that takes Keys or before a question, and what follows the first line. Secrets in the text of a
+// command, or printed by it, are in the recording.
 //
 // The terminal has DefaultRows and DefaultCols at first. A Resize, and a session of another Size,
 // are events.
 //
 // # The writer
 //
-// The writer gets whole lines, from one goroutine. What comes within 10 ms or 256 KiB is one Write;
-// output in it is one event, until another session prints or something else happens. Close writes
-// the rest. A slow writer slows the commands once 4 MiB wait for it. An error or a panic of the
-// writer, or a Write that takes 10 s, ends the recording and nothing else: Err and Close return it.
+// The writer gets whole lines of the asciicast, from one goroutine. A Write has what came within 10
+// ms, or 256 KiB of it. Successive output of one session in a Write is one event. Close writes the
+// rest. If 4 MiB wait for a slow writer, the commands slow down. An error or a panic of the writer,
+// or a Write that takes 10 s, ends the recording and nothing else: Err and Close return it.
 package recording
 
 import (
@@ -62,10 +62,11 @@ func New(box sandbox.Sandbox, w io.Writer) *Box {
 		all: newCast(w, nil, box.String(), sandbox.DefaultRows, sandbox.DefaultCols)})
 }
 
-// Each is New with an asciicast for each session and job. create is called once for each, with its
-// id ("main", "session-1", "job-1"), and may be called from several goroutines; its error is the
-// recording's. The writer is closed when the session is closed, or the job has ended, or by Close.
-// The writer's Close may take 10 s. Each panics if box or create is nil.
+// Each returns box as a Sandbox that is recorded to one asciicast for each session and job. create
+// is called once for each of them, with its id ("main", "session-1", "job-1"), and may be called
+// from several goroutines. If create returns an error, that session or job is not recorded, and Err
+// and Close return the error. The writer is closed when its session is closed, when its job has
+// ended, or by Close. The writer's Close may take 10 s. Each panics if box or create is nil.
 func Each(box sandbox.Sandbox, create func(id string) (io.WriteCloser, error)) *Box {
 	switch {
 	case box == nil:
@@ -102,7 +103,7 @@ type recorder struct {
 
 var _ sandbox.Observer = (*recorder)(nil)
 
-// track returns the place for a session or job of that id.
+// track returns the track of a new session or job of that id.
 func (r *recorder) track(id string, o sandbox.SessionOptions) *track {
 	t := &track{id: id, cast: r.all, shared: r.all != nil, rows: o.Rows, cols: o.Cols}
 	if r.all != nil {

@@ -44,7 +44,7 @@ type writtenEvent struct {
 	code, data string
 }
 
-// read reads a recording, and checks what each has to be.
+// read reads a recording, and checks what every recording must hold.
 func read(t testing.TB, data []byte) (w written) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -123,7 +123,7 @@ func TestNew(t *testing.T) {
 	require.Equal(t, w.shown(), player(t, file.Bytes()))
 }
 
-// player returns what Debian's asciinema shows of a recording. It wants a terminal.
+// player returns what Debian's asciinema shows of a recording. asciinema needs a terminal.
 func player(t *testing.T, recording []byte) string {
 	t.Helper()
 	if _, err := exec.LookPath("asciinema"); err != nil {
@@ -147,7 +147,7 @@ func player(t *testing.T, recording []byte) string {
 	return raw.String()
 }
 
-// TestInput: what is typed to what is echoed is there, and no secret is.
+// TestInput: answers that are echoed are recorded, and no secret is.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -179,10 +179,19 @@ printf 'again? '; read -r a; echo; echo "$n:${#p}:$a"`)
 	_, err = rec.Interrupt(ctx)
 	require.NoError(t, err)
 	require.ErrorIs(t, rec.Type(ctx, "nichts\n"), sandbox.ErrIdle)
+	job, err := rec.Background(ctx, "read -r x; stty -echo; read -r y; stty echo")
+	require.NoError(t, err)
+	for _, answer := range []string{"offen\n", "leise\n"} {
+		res, err = job.Until(ctx)
+		require.NoError(t, err)
+		require.Equal(t, sandbox.Waiting, res.State)
+		require.NoError(t, job.Input(ctx, answer))
+	}
+	<-job.Done()
 	require.NoError(t, rec.Close())
 	w := read(t, file.Bytes())
-	require.Equal(t, []string{"ann\n", "", "y\n", "", "\x03"}, w.all("i"))
-	for _, secret := range []string{"geheim", "verborgen", "nichts"} {
+	require.Equal(t, []string{"ann\n", "", "y\n", "", "\x03", "offen\n", ""}, w.all("i"))
+	for _, secret := range []string{"geheim", "verborgen", "nichts", "leise"} {
 		require.NotContains(t, file.String(), secret)
 	}
 }
@@ -192,7 +201,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// TestBetweenCalls: what is printed while no call waits is there too, at its time.
+// TestBetweenCalls: output is recorded at its time also while no call waits.
 func TestBetweenCalls(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -260,7 +269,7 @@ func TestEachByte(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(string(text), "\n", "\r\n"), shown)
 }
 
-// TestUnseen: a command whose end nobody has seen ends before the next one does.
+// TestUnseen: a command whose end no call has returned ends before the next one.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
@@ -284,7 +293,7 @@ func TestUnseen(t *testing.T) {
 	require.Contains(t, markers[5], "exit status 0")
 }
 
-// TestNil: what is nil is named where the Recording is made, not by a goroutine of it.
+// TestNil: New and Each panic, and name the argument that is nil.
 func TestNil(t *testing.T) {
 	box := newBox(t)
 	none := func(string) (io.WriteCloser, error) { return nil, nil }
@@ -307,7 +316,7 @@ func TestNil(t *testing.T) {
 	require.ErrorContains(t, rec.Close(), `create("main") has returned no writer`)
 }
 
-// TestEach: a file for each session and job, closed when it is over.
+// TestEach: each session and job has a file, which is closed when it is over.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -44,7 +44,7 @@ func withoutSecrets(text string, awaits sandbox.InputKind) string {
 func (s *session) Resize(rows, cols int) { s.track.resize(rows, cols) }
 
 // Close implements sandbox.SessionObserver.
-func (s *session) Close() { s.track.leave() }
+func (s *session) Close() { s.track.close() }
 
 // A command records one Execute.
 type command struct {

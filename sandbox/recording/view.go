@@ -17,7 +17,7 @@ type track struct {
 
 	// Only the cast's goroutine uses these.
 	rows, cols int
-	held       []byte // the beginning of a rune or of a control sequence whose rest has not come
+	partial    []byte // the beginning of a rune or of a control sequence whose rest has not come
 	alternate  bool   // a program draws the whole screen
 }
 
@@ -43,8 +43,8 @@ func (t *track) input(text string) { add(t.cast, t, 'i', text) }
 
 func (t *track) resize(rows, cols int) { add(t.cast, t, 'r', fmt.Sprintf("%dx%d", cols, rows)) }
 
-// leave closes the track's cast if no other track has it.
-func (t *track) leave() {
+// close closes the track's cast if no other track has it.
+func (t *track) close() {
 	if !t.shared {
 		t.cast.close()
 	}
@@ -68,14 +68,14 @@ func (v *castView) append(out []byte, e event, text []byte) []byte {
 			out = v.show(out, e, []byte("\x1b[?1049l"))
 		}
 		command := strings.ReplaceAll(visible(string(text)), "\n", "\n> ")
-		out = v.turn(out, e)
+		out = v.switchTo(out, e)
 		return v.show(out, e, []byte("\x1b[1m$ "+command+"\x1b[0m\n"))
 	case 'r':
 		fmt.Sscanf(string(text), "%dx%d", &e.track.cols, &e.track.rows)
 		return v.size(out, e)
 	case 'm': // after all output
-		if rest := e.track.held; len(rest) > 0 {
-			e.track.held = nil
+		if rest := e.track.partial; len(rest) > 0 {
+			e.track.partial = nil
 			out = v.show(out, e, rest)
 		}
 	}
@@ -104,25 +104,25 @@ func visible(command string) string {
 // output appends what a program has printed.
 func (v *castView) output(out []byte, e event, text []byte) []byte {
 	t := e.track
-	if len(t.held) > 0 {
-		text = append(t.held, text...)
-		t.held = nil
+	if len(t.partial) > 0 {
+		text = append(t.partial, text...)
+		t.partial = nil
 	}
 	if n := incomplete(text); n > 0 {
-		t.held = append([]byte(nil), text[len(text)-n:]...)
+		t.partial = append([]byte(nil), text[len(text)-n:]...)
 		text = text[:len(text)-n]
 	}
 	if len(text) == 0 {
 		return out
 	}
 	if v.track != t {
-		out = v.turn(out, e)
+		out = v.switchTo(out, e)
 	}
 	return v.show(out, e, text)
 }
 
-// turn makes the terminal show the event's track, from the beginning of a line.
-func (v *castView) turn(out []byte, e event) []byte {
+// switchTo makes the terminal show the event's track, from the beginning of a line.
+func (v *castView) switchTo(out []byte, e event) []byte {
 	before := v.track
 	v.track = e.track
 	if v.midLine {

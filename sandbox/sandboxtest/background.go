@@ -12,21 +12,26 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// background: jobs, and processes that commands leave behind.
+// background has jobs, and processes that commands leave behind.
 func (s *suite) background(t *testing.T) {
 	b := s.box(t)
-	t.Run("37_Ampersand", func(t *testing.T) { ampersands(t, b) })
-	t.Run("34_Logs", func(t *testing.T) { logs(t, b) })
 	t.Run("34_Jobs", func(t *testing.T) { jobList(t, b) })
-	t.Run("35_Ends", func(t *testing.T) { jobEnds(t, b) })
-	t.Run("35_Unread", func(t *testing.T) { unread(t, b) })
-	t.Run("35_Input", func(t *testing.T) { jobInput(t, b) })
-	t.Run("36_Kill", func(t *testing.T) { kills(t, b) })
-	t.Run("36_Signal", func(t *testing.T) { signals(t, b) })
+	b.sections(t, []section{
+		{"37_Ampersand", ampersands},
+		{"34_Logs", logs},
+		{"35_Ends", jobEnds},
+		{"35_Unread", unread},
+		{"35_Input", jobInput},
+		{"35_Status", jobStatus},
+		{"35_Until", jobUntil},
+		{"36_Kill", kills},
+		{"36_Signal", signals},
+	})
 }
 
+// ampersands has commands that leave processes behind. These keep the terminal open, delay no
+// command, and end with the session.
 func ampersands(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []named{
 		{"Server", "sleep {n} &"},
 		{"ThenCommand", "sleep {n} & echo done"},
@@ -37,37 +42,28 @@ func ampersands(t *testing.T, b *box) {
 		{"Several", "sleep {n} & sleep {n} & sleep {n} &"},
 		{"Pipeline", "sleep {n} | cat &"},
 	} {
-		t.Run(c.name, func(t *testing.T) { // it keeps the terminal open, and delays nothing
-			t.Parallel()
-			if program, _, _ := strings.Cut(c.command, " "); program == "nohup" {
-				b.need(t, program)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
+			if c.name == "Nohup" {
+				b.need(t, "nohup")
 			}
-			sh := b.open(t)
 			m := b.marker(t)
-			res := sh.exec(strings.ReplaceAll(c.command, "{n}", string(m)))
-			exited(t, res, 0)
+			exited(t, sh.exec(strings.ReplaceAll(c.command, "{n}", string(m))), 0)
 			b.alive(t, m, 1)
 			require.Contains(t, sh.output("echo next"), "next\n")
 			same(t, "next\n", sh.output("echo next"))
-			require.NotEmpty(t, b.processes(t, m), "it goes on")
-			sh.close() // and ends with its session
-			b.eventually(t, func() bool {
-				return len(b.processes(t, m)) == 0
-			}, "the end of what the session ran: %v", b.processes(t, m))
+			require.NotEmpty(t, b.processes(t, m), "the process has ended with its command")
+			sh.close()
+			b.ended(t, m, "the session's processes, after Close")
 		})
 	}
-	t.Run("LateOutput", func(t *testing.T) { // is somebody's, and harms nobody
-		t.Parallel()
-		sh := b.open(t)
+	// it is in the Output of the command that runs then
+	b.test(t, "LateOutput", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; echo late; : > went) &"), 0)
 		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"),
 			"late\n")
 		sh.exec("wait")
-		sh.lives()
 	})
-	t.Run("Chatter", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Chatter", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("while :; do echo chatter; sleep 0.01; done & pid=$!"), 0)
 		for i := range 20 {
 			res := sh.exec(fmt.Sprintf("echo answer; (exit %d)", i))
@@ -76,11 +72,12 @@ func ampersands(t *testing.T, b *box) {
 		}
 		sh.exec("kill $pid; wait")
 		sh.exec("wait")
-		sh.lives()
 	})
 }
 
+// jobList starts and lists jobs. ByID counts them, before the other cases run.
 func jobList(t *testing.T, b *box) {
+	jobContents(t, b)
 	t.Run("ByID", func(t *testing.T) {
 		before := len(b.Jobs())
 		var started []*job
@@ -103,67 +100,7 @@ func jobList(t *testing.T, b *box) {
 		_, ok := b.Job("no such job")
 		require.False(t, ok)
 	})
-	t.Run("DirAndEnv", func(t *testing.T) {
-		t.Parallel()
-		j := b.start(t, `echo "$PWD $A"; stty size`, sandbox.Dir("/"), sandbox.Env("A=x y"),
-			sandbox.Size(30, 90))
-		j.ends(0)
-		all, _ := j.logs(0)
-		same(t, "/ x y\n30 90\n", unix([]byte(all)))
-	})
-	t.Run("ApartFromSessions", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		sh.output("export X=1")
-		b.start(t, "cd /; X=2; umask 0").ends(0)
-		same(t, "1\n", sh.output("echo $X"))
-		sh.lives()
-	})
-	t.Run("WhileASessionIsBusy", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		waiting(t, sh.exec(ask), sandbox.Line)
-		b.start(t, "exit 4").ends(4)
-		exited(t, sh.input("ann\n"), 0)
-		sh.lives()
-	})
-	t.Run("Many", func(t *testing.T) {
-		t.Parallel()
-		var all []*job
-		for i := range 20 {
-			all = append(all, b.start(t, fmt.Sprintf("seq %d %d; exit %d", i*100, i*100+99, i)))
-		}
-		for i, j := range all {
-			same(t, lines(i*100, i*100+99), j.ends(i).Output)
-		}
-	})
-	t.Run("Scripts", func(t *testing.T) {
-		t.Parallel()
-		same(t, "a\n\nb\n", b.start(t, "echo a\n\n# comment\ncat <<'EOF'\n\nb\nEOF").ends(0).Output)
-		b.start(t, "(a").ends(2)
-		b.start(t, "").ends(0)
-		b.start(t, "nosuchcommand").ends(127)
-		b.start(t, "sh -c 'kill -9 $$'").ends(137)
-		b.start(t, "kill -9 $$").ends(137)
-		b.start(t, "exec sh -c 'exit 5'").ends(5)
-		b.start(t, "set -e; false; echo no").ends(1)
-		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t,
-			"echo "+strings.Repeat("x", 70_000)).ends(0).Output)
-	})
-	t.Run("BoundedLog", func(t *testing.T) { // offsets stay those of the whole
-		t.Parallel()
-		j := b.start(t, "stty -onlcr; seq 1 20000", sandbox.MaxLog(1200))
-		res := j.ends(0)
-		whole := int64(len(lines(1, 20000)))
-		data, next, err := j.Logs(t.Context(), 0)
-		require.NoError(t, err)
-		require.Equal(t, whole, next)
-		same(t, lines(1, 20000)[whole-1200:], string(data))
-		same(t, lines(20000-198, 20000), res.Output) // without what may be a part of a line
-		require.EqualValues(t, whole, res.Omitted+int64(len(res.Output)))
-	})
-	t.Run("Forget", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "Forget", func(t *testing.T) {
 		j := b.start(t, "echo a; read x")
 		j.shown("a")
 		require.ErrorIs(t, j.Forget(), sandbox.ErrBusy)
@@ -173,66 +110,103 @@ func jobList(t *testing.T, b *box) {
 		require.False(t, ok)
 		_, _, err := j.Logs(t.Context(), 0)
 		require.ErrorIs(t, err, sandbox.ErrClosed)
-		_, err = j.Wait(t.Context())
-		require.ErrorIs(t, err, sandbox.ErrClosed)
+		require.ErrorIs(t, errorOf(j.Wait(t.Context())), sandbox.ErrClosed)
+		require.ErrorIs(t, errorOf(j.Until(t.Context())), sandbox.ErrClosed)
+		require.ErrorIs(t, errorOf(j.Status(t.Context())), sandbox.ErrClosed)
 		require.NoError(t, j.Forget())
 	})
-	t.Run("DirThatIsNotThere", func(t *testing.T) {
-		t.Parallel()
-		_, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, "echo a", sandbox.Dir(b.tmp+"/nothing"))
-		})
+	parallel(t, "DirThatIsNotThere", func(t *testing.T) {
+		_, err := b.tryBackground(t, "echo a", sandbox.Dir(b.tmp+"/nothing"))
 		require.ErrorContains(t, err, b.tmp+"/nothing")
 	})
 }
 
-func jobEnds(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("BeforeAnyoneLooks", func(t *testing.T) {
-		t.Parallel()
-		j := b.start(t, "echo hi; exit 4")
-		select {
-		case <-j.Done():
-		case <-time.After(limit):
-			t.Fatal("Done is not closed")
+// jobContents has jobs with their output and status.
+func jobContents(t *testing.T, b *box) {
+	parallel(t, "DirAndEnv", func(t *testing.T) {
+		j := b.start(t, `echo "$PWD $A"; stty size`, sandbox.Dir("/"), sandbox.Env("A=x y"),
+			sandbox.Size(30, 90))
+		j.ends(0)
+		all, _ := j.logs(0)
+		same(t, "/ x y\n30 90\n", unix([]byte(all)))
+	})
+	b.test(t, "ApartFromSessions", func(t *testing.T, sh *shell) {
+		sh.output("export X=1")
+		b.start(t, "cd /; X=2; umask 0").ends(0)
+		same(t, "1\n", sh.output("echo $X"))
+	})
+	b.test(t, "WhileASessionIsBusy", func(t *testing.T, sh *shell) {
+		waiting(t, sh.exec(ask), sandbox.Line)
+		b.start(t, "exit 4").ends(4)
+		exited(t, sh.input("ann\n"), 0)
+	})
+	parallel(t, "Many", func(t *testing.T) {
+		var all []*job
+		for i := range 20 {
+			all = append(all, b.start(t, fmt.Sprintf("seq %d %d; exit %d", i*100, i*100+99, i)))
 		}
+		for i, j := range all {
+			same(t, lines(i*100, i*100+99), j.ends(i).Output)
+		}
+	})
+	parallel(t, "Scripts", func(t *testing.T) {
+		same(t, "a\n\nb\n", b.start(t, "echo a\n\n# comment\ncat <<'EOF'\n\nb\nEOF").ends(0).Output)
+		for command, code := range map[string]int{"(a": 2, "": 0, "nosuchcommand": 127,
+			"sh -c 'kill -9 $$'": 137, "kill -9 $$": 137, "exec sh -c 'exit 5'": 5,
+			"set -e; false; echo no": 1} {
+			b.start(t, command).ends(code)
+		}
+		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t,
+			"echo "+strings.Repeat("x", 70_000)).ends(0).Output)
+	})
+	// offsets count from the job's first byte
+	parallel(t, "BoundedLog", func(t *testing.T) {
+		j := b.start(t, "stty -onlcr; seq 1 20000", sandbox.MaxLog(1200))
+		res := j.ends(0)
+		whole := int64(len(lines(1, 20000)))
+		data, next, err := j.Logs(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, whole, next)
+		same(t, lines(1, 20000)[whole-1200:], string(data))
+		same(t, lines(20000-198, 20000), res.Output) // Output begins with a whole line
+		require.EqualValues(t, whole, res.Omitted+int64(len(res.Output)))
+	})
+}
+
+// jobEnds waits for jobs.
+func jobEnds(t *testing.T, b *box) {
+	parallel(t, "BeforeAnyoneLooks", func(t *testing.T) {
+		j := b.start(t, "echo hi; exit 4")
+		j.isDone()
 		for range 2 {
 			same(t, "hi\n", j.ends(4).Output)
 		}
 		all, _ := j.logs(0)
 		same(t, "hi\n", unix([]byte(all)))
 	})
-	t.Run("SilentAndQuick", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "SilentAndQuick", func(t *testing.T) {
 		for range 20 {
 			same(t, "", b.start(t, ":").ends(0).Output)
 		}
 	})
-	t.Run("WithAProcessThatKeepsTheTerminal", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "WithAProcessThatKeepsTheTerminal", func(t *testing.T) {
 		m := b.marker(t)
 		j := b.start(t, "sleep "+string(m)+" & echo x; exit 2")
 		require.Contains(t, j.ends(2).Output, "x\n")
 		j.kill()
 	})
-	t.Run("WaitFromTwoGoroutines", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "WaitFromTwoGoroutines", func(t *testing.T) {
 		j := b.start(t, "sleep 0.3; exit 6")
-		errs := make(chan error, 2)
-		for range 2 {
-			go func() {
-				res, err := attempt("Job.Wait", j.Wait)
-				if err == nil && res.ExitCode != 6 {
-					err = fmt.Errorf("ExitCode %d, want 6", res.ExitCode)
-				}
-				errs <- err
-			}()
-		}
-		require.NoError(t, <-errs)
-		require.NoError(t, <-errs)
+		require.NoError(t, together(2, func(int) error {
+			res, err := attempt("Job.Wait", j.Wait)
+			if err == nil && res.ExitCode != 6 {
+				err = fmt.Errorf("ExitCode %d, want 6", res.ExitCode)
+			}
+			return err
+		}))
 	})
-	t.Run("WaitCancelled", func(t *testing.T) { // ends the waiting, not the job
-		t.Parallel()
+	// the wait ends, the job goes on
+	parallel(t, "WaitCancelled", func(t *testing.T) {
 		j := b.start(t, "until [ -e cancelled ]; do sleep 0.02; done; exit 6")
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// concurrency: many sessions in a box, and many boxes, each with its own output.
+// concurrency uses many sessions, many boxes, and one session from many goroutines.
 func (s *suite) concurrency(t *testing.T) {
 	t.Run("48_Sessions", func(t *testing.T) {
 		if s.sessions == 0 {
@@ -32,18 +32,18 @@ func (s *suite) concurrency(t *testing.T) {
 				return err
 			}
 			err = basics(session, fmt.Sprintf("session%d", i))
-			_, closeErr := attempt("Close", empty(func(context.Context) error {
-				return session.Close()
-			}))
+			_, closeErr := attempt("Close", closeCall(session))
 			return errors.Join(err, closeErr)
 		}))
 	})
-	t.Run("48_OneSessionManyGoroutines", func(t *testing.T) { // who gets ErrBusy tries again
+	// each tries again while the error is ErrBusy
+	t.Run("48_OneSessionManyGoroutines", func(t *testing.T) {
 		b := s.box(t)
 		sh := b.open(t)
 		require.NoError(t, together(20, func(i int) error {
 			for end := time.Now().Add(limit); ; {
-				res, err := attempt("Execute", sh.executes(fmt.Sprintf("echo %d; (exit %d)", i, i)))
+				res, err := attempt("Execute",
+					sh.executeCall(fmt.Sprintf("echo %d; (exit %d)", i, i)))
 				switch {
 				case errors.Is(err, sandbox.ErrBusy) && time.Now().Before(end):
 					time.Sleep(time.Millisecond)
@@ -56,10 +56,8 @@ func (s *suite) concurrency(t *testing.T) {
 		}))
 		sh.lives()
 	})
-	b := sync.OnceValue(func() *box { return s.box(t) })
-	t.Run("48_CallsOfOneCommand", func(t *testing.T) { sharedCommand(t, b()) })
-	t.Run("48_WhileAShellStarts", func(t *testing.T) { freshShell(t, b()) })
-	t.Run("48_Forgotten", func(t *testing.T) { forgotten(t, b()) })
+	s.box(t).sections(t, []section{{"48_CallsOfOneCommand", sharedCommand},
+		{"48_WhileAShellStarts", freshShell}, {"48_Forgotten", forgotten}})
 	t.Run("48_StuckTee", func(t *testing.T) { stuckTee(t, s.box(t)) })
 	t.Run("48_Boxes", func(t *testing.T) {
 		if s.boxes == 0 {
@@ -87,15 +85,13 @@ func (s *suite) concurrency(t *testing.T) {
 			return errors.Join(basics(boxes[i], name), boxBasics(boxes[i], name, host))
 		}))
 		require.NoError(t, together(s.boxes, func(i int) error {
-			_, err := attempt("Close", empty(func(context.Context) error {
-				return boxes[i].Close()
-			}))
+			_, err := attempt("Close", closeCall(boxes[i]))
 			return err
 		}))
 	})
 }
 
-// together calls f(0) to f(n-1) at once, and returns all their errors.
+// together calls f(0) to f(n-1) at once, and joins their errors.
 func together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -104,7 +100,7 @@ func together(n int, f func(i int) error) error {
 		go func() {
 			defer wg.Done()
 			if err := f(i); err != nil {
-				errs[i] = fmt.Errorf("the %dth: %w", i, err)
+				errs[i] = fmt.Errorf("number %d of %d at once: %w", i, n, err)
 			}
 		}()
 	}
@@ -112,18 +108,18 @@ func together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// expect checks that a command has ended as it should, for goroutines that are not the test's.
+// expect is exitedWith for goroutines that are not the test's.
 func expect(res *sandbox.Result, output string, code int) error {
 	switch {
 	case res == nil || res.State != sandbox.Exited || res.ExitCode != code:
-		return fmt.Errorf("want exited with code %d, got %s", code, show(res))
+		return fmt.Errorf("want a command that has exited with code %d, got %s", code, show(res))
 	case res.Output != output:
-		return errors.New(parting(output, res.Output))
+		return errors.New(firstDifference(output, res.Output))
 	}
 	return nil
 }
 
-// basics is a session's day: state, output to the byte, an answer, a timeout.
+// basics uses a session: state, output, an answer, a timeout.
 func basics(session sandbox.Session, name string) error {
 	sh := &shell{Session: session}
 	run := func(output string, code int, f call) error {
@@ -133,39 +129,38 @@ func basics(session sandbox.Session, name string) error {
 		}
 		return err
 	}
-	err := run("", 0, sh.executes("d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd \"$d\" && X="+name))
-	for i := range 3 {
-		err = errors.Join(err, run(repeat(name+" line %d\n", 500), i+3,
-			sh.executes(
-				fmt.Sprintf(
-					`i=0; while [ "$i" -lt 500 ]; do i=$((i + 1)); echo "$X line $i"; done; (exit %d)`, i+3))))
+	err := run("", 0, sh.executeCall(
+		"d=$(mktemp -d /tmp/sandboxtest.XXXXXX) && cd \"$d\" && X="+name))
+	for code := range 3 {
+		err = errors.Join(err, run(repeat(name+" line %d\n", 500), code, sh.executeCall(fmt.Sprintf(
+			`i=0; while [ "$i" -lt 500 ]; do i=$((i + 1)); echo "$X line $i"; done; (exit %d)`,
+			code))))
 	}
-	err = errors.Join(err, run(lines(1, 50_000), 0, sh.executes("seq 1 50000")))
+	err = errors.Join(err, run(lines(1, 50_000), 0, sh.executeCall("seq 1 50000")))
 	if err != nil {
 		return err
 	}
-	res, err := attempt(name, sh.executes(ask))
+	res, err := attempt(name, sh.executeCall(ask))
 	if err != nil || res.State != sandbox.Waiting || res.Awaits != sandbox.Line ||
 		res.Output != "name? " {
-		return fmt.Errorf("execute that asks: %s, %v", show(res), err)
+		return fmt.Errorf("want a command that waits for a line, got %s, error %v", show(res), err)
 	}
-	if err := run(name+"\nhello "+name+"\n", 0, sh.inputs(name+"\n")); err != nil {
+	if err := run(name+"\nhello "+name+"\n", 0, sh.inputCall(name+"\n")); err != nil {
 		return err
 	}
-	res, err = attempt(name, sh.executes("sleep 1000", sandbox.Timeout(300*time.Millisecond)))
+	res, err = attempt(name, sh.executeCall("sleep 1000", sandbox.Timeout(300*time.Millisecond)))
 	if !errors.Is(err, sandbox.ErrTimeout) || res == nil || res.ExitCode != 130 {
-		return fmt.Errorf("execute with a Timeout: %s, %v", show(res), err)
+		return fmt.Errorf("want ErrTimeout and code 130, got %s, error %v", show(res), err)
 	}
-	return run(name+"\n", 0, sh.executes(`cd / && rm -rf "$d" && echo "$X"`))
+	return run(name+"\n", 0, sh.executeCall(`cd / && rm -rf "$d" && echo "$X"`))
 }
 
-// boxBasics is a box's: Run, a job, a copy in and out.
+// boxBasics uses a box: Run, a job, a copy in and out.
 func boxBasics(box sandbox.Sandbox, name, host string) error {
 	var stdout, stderr bytes.Buffer
 	code, err := attempt("Run", func(ctx context.Context) (int, error) {
-		return box.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c",
-			"cat; echo " + name + " >&2; exit 4"}, Stdin: strings.NewReader(lines(1, 10_000)),
-			Stdout: &stdout, Stderr: &stderr})
+		return box.Run(ctx, &sandbox.Cmd{Args: inShell("cat; echo " + name + " >&2; exit 4"),
+			Stdin: strings.NewReader(lines(1, 10_000)), Stdout: &stdout, Stderr: &stderr})
 	})
 	if err != nil || code != 4 || stdout.String() != lines(1, 10_000) ||
 		stderr.String() != name+"\n" {
@@ -185,7 +180,7 @@ func boxBasics(box sandbox.Sandbox, name, host string) error {
 	if err != nil {
 		return fmt.Errorf("background: %w", err)
 	}
-	_, err = attempt("copies", empty(func(ctx context.Context) error {
+	_, err = attempt("copies", noResult(func(ctx context.Context) error {
 		in, out, there := filepath.Join(host, name+".in"), filepath.Join(host, name+".out"),
 			"/tmp/sandboxtest."+filepath.Base(filepath.Dir(host))+"."+name
 		if err := os.WriteFile(in, []byte(name+lines(1, 100_000)), 0o600); err != nil {
@@ -199,7 +194,7 @@ func boxBasics(box sandbox.Sandbox, name, host string) error {
 			return err
 		}
 		if got, err := os.ReadFile(out); err != nil || string(got) != name+lines(1, 100_000) {
-			return fmt.Errorf("got %d bytes back: %v", len(got), err)
+			return fmt.Errorf("the copy of a copy differs: %d bytes, error %v", len(got), err)
 		}
 		return nil
 	}))

@@ -16,34 +16,37 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// files: copies into the box and out of it, and single files there.
+// files copies files into the box and out of it, and uses single files there.
 func (s *suite) files(t *testing.T) {
 	b := s.box(t)
-	t.Run("40_Content", func(t *testing.T) { contents(t, b) })
-	t.Run("40_Names", func(t *testing.T) { names(t, b) })
-	t.Run("40_Tree", func(t *testing.T) { tree(t, b) })
-	t.Run("41_Attributes", func(t *testing.T) { attributes(t, b) })
-	t.Run("41_OntoWhatIsThere", func(t *testing.T) { onto(t, b) })
-	t.Run("42_BoxPath", func(t *testing.T) { boxPaths(t, b) })
-	t.Run("43_Errors", func(t *testing.T) { copyErrors(t, b) })
-	t.Run("44_LinksOut", func(t *testing.T) { linksOut(t, b) })
-	t.Run("45_Odd", func(t *testing.T) { odd(t, b) })
-	t.Run("45_Deep", func(t *testing.T) { deep(t, b) })
+	b.sections(t, []section{
+		{"40_Content", contents},
+		{"40_Names", names},
+		{"40_Tree", tree},
+		{"41_Attributes", attributes},
+		{"41_OntoWhatIsThere", onto},
+		{"42_BoxPath", boxPaths},
+		{"43_Errors", copyErrors},
+		{"44_LinksOut", linksOut},
+		{"45_Odd", odd},
+		{"45_Deep", deep},
+	})
 	smallFiles(t, b)
 }
 
-// copyTo and copyFrom are CopyTo and CopyFrom, and return their error.
+// copyTo calls CopyTo.
 func (b *box) copyTo(t testing.TB, hostPath, boxPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyTo", empty(func(ctx context.Context) error {
+	_, err := within(b, t, "CopyTo", noResult(func(ctx context.Context) error {
 		return b.CopyTo(ctx, hostPath, boxPath)
 	}))
 	return err
 }
 
+// copyFrom calls CopyFrom.
 func (b *box) copyFrom(t testing.TB, boxPath, hostPath string) error {
 	t.Helper()
-	_, err := within(b, t, "CopyFrom", empty(func(ctx context.Context) error {
+	_, err := within(b, t, "CopyFrom", noResult(func(ctx context.Context) error {
 		return b.CopyFrom(ctx, boxPath, hostPath)
 	}))
 	return err
@@ -65,37 +68,33 @@ func write(t testing.TB, path, content string, mode fs.FileMode) string {
 	return path
 }
 
-// reads checks a file on this machine.
-func holds(t testing.TB, path, content string) {
+// hasContent checks a file on this machine.
+func hasContent(t testing.TB, path, content string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
 	require.NoError(t, err)
 	same(t, content, string(got))
 }
 
+// contents copies files with various contents.
 func contents(t *testing.T, b *box) {
-	t.Parallel()
-	var all strings.Builder
-	for i := range 256 {
-		all.WriteByte(byte(i))
-	}
 	for _, c := range []struct{ name, content string }{
-		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(all.String(), 10)},
+		{"Text", "one\ntwo\n"}, {"Empty", ""}, {"Binary", strings.Repeat(allBytes, 10)},
 		{"512Bytes", strings.Repeat("x", 512)}, {"Large", lines(1, 500_000)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, host := b.dir(t), t.TempDir()
 			require.NoError(t, b.copyTo(t, write(t, host+"/f", c.content, 0o644), dir+"/g"))
-			same(t, c.content, b.script(t, `cat "$1"`, dir+"/g"))
+			same(t, c.content, b.cat(t, dir+"/g"))
 			require.NoError(t, b.copyFrom(t, dir+"/g", host+"/h"))
-			holds(t, host+"/h", c.content)
-			same(t, "g\n", b.script(t, `ls -A "$1"`, dir)) // nothing half made beside it
+			hasContent(t, host+"/h", c.content)
+			same(t, "g\n", b.list(t, dir)) // no temporary file is left
 		})
 	}
 }
 
+// names copies files with odd names.
 func names(t *testing.T, b *box) {
-	t.Parallel()
 	odd := []string{"a b", " lead", "trail ", "it's", `dq"`, "new\nline", "-dash", "$HOME", "`x`",
 		"*", "?", `back\slash`, "日本 é", ".hidden", "...", "semi;", "#", "tab\t", "esc\x1b[31m",
 		strings.Repeat("long", 60)}
@@ -103,22 +102,22 @@ func names(t *testing.T, b *box) {
 		odd = append(odd, "\xff\xfe")
 	}
 	host, dir := t.TempDir(), b.dir(t)
-	for _, name := range odd { // one by one
+	for _, name := range odd {
 		write(t, filepath.Join(host, "in", name), name, 0o644)
 		require.NoErrorf(t, b.copyTo(t, filepath.Join(host, "in", name), dir+"/"+name), "%q", name)
-		same(t, name, b.script(t, `cat "$1"`, dir+"/"+name))
+		same(t, name, b.cat(t, dir+"/"+name))
 		require.NoErrorf(t, b.copyFrom(t, dir+"/"+name, filepath.Join(host, "out")), "%q", name)
-		holds(t, filepath.Join(host, "out"), name)
+		hasContent(t, filepath.Join(host, "out"), name)
 	}
-	require.NoError(t, b.copyTo(t, filepath.Join(host, "in"), dir+"/all")) // and all together
+	require.NoError(t, b.copyTo(t, filepath.Join(host, "in"), dir+"/all"))
 	require.NoError(t, b.copyFrom(t, dir+"/all", filepath.Join(host, "all")))
 	for _, name := range odd {
-		holds(t, filepath.Join(host, "all", name), name)
+		hasContent(t, filepath.Join(host, "all", name), name)
 	}
 }
 
+// tree copies directories.
 func tree(t *testing.T, b *box) {
-	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/src/a", "a", 0o644)
 	write(t, host+"/src/sub/deep/er/b", "b", 0o644)
@@ -139,8 +138,8 @@ func tree(t *testing.T, b *box) {
 		}))
 	require.Equal(t, []string{".", ".config", ".config/c", "a", "empty", "empty/nested", "sub",
 		"sub/deep", "sub/deep/er", "sub/deep/er/b"}, got)
-	holds(t, host+"/back/sub/deep/er/b", "b")
-	require.NoError(t, b.copyTo(t, host+"/src", dir+"/")) // an existing directory: in it
+	hasContent(t, host+"/back/sub/deep/er/b", "b")
+	require.NoError(t, b.copyTo(t, host+"/src", dir+"/")) // into the existing directory
 	same(t, want, b.script(t, list, dir+"/src"))
 	require.NoError(t, os.MkdirAll(host+"/none", 0o755))
 	require.NoError(t, b.copyTo(t, host+"/none", dir+"/none"))
@@ -149,8 +148,8 @@ func tree(t *testing.T, b *box) {
 	require.DirExists(t, host+"/none2")
 }
 
+// attributes checks permissions, times and links of copies.
 func attributes(t *testing.T, b *box) {
-	t.Parallel()
 	t.Run("Permissions", func(t *testing.T) {
 		host, dir := t.TempDir(), b.dir(t)
 		for mode, want := range map[fs.FileMode]string{0o755: "-rwxr-xr-x", 0o640: "-rw-r-----",
@@ -184,47 +183,49 @@ func attributes(t *testing.T, b *box) {
 		require.NoError(t, err)
 		require.Equal(t, then, info.ModTime().UTC())
 	})
-	t.Run("Links", func(t *testing.T) { // are kept, never followed out
+	// they are copied as links
+	t.Run("Links", func(t *testing.T) {
 		host, dir := t.TempDir(), b.dir(t)
 		write(t, host+"/d/f", "x", 0o644)
-		for name, target := range map[string]string{"near": "f", "up": "../../nothing",
-			"absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+		links := map[string]string{"near": "f", "up": "../../nothing", "absolute": "/etc/hosts",
+			"dangling": "no such", "odd": "it's a\nname"}
+		for name, target := range links {
 			require.NoError(t, os.Symlink(target, filepath.Join(host, "d", name)))
 		}
 		require.NoError(t, b.copyTo(t, host+"/d", dir+"/d"))
 		same(t, "/etc/hosts\n", b.script(t, `readlink "$1"`, dir+"/d/absolute"))
 		require.NoError(t, b.copyFrom(t, dir+"/d", host+"/back"))
-		for name, target := range map[string]string{"near": "f", "up": "../../nothing",
-			"absolute": "/etc/hosts", "dangling": "no such", "odd": "it's a\nname"} {
+		for name, target := range links {
 			got, err := os.Readlink(filepath.Join(host, "back", name))
 			require.NoError(t, err)
 			require.Equal(t, target, got)
 		}
-		holds(t, host+"/back/near", "x")
+		hasContent(t, host+"/back/near", "x")
 	})
 }
 
+// onto copies onto what exists.
 func onto(t *testing.T, b *box) {
-	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/new", "new", 0o644)
 	t.Run("File", func(t *testing.T) {
 		b.script(t, `printf 'old and longer' > "$1"`, dir+"/f")
 		require.NoError(t, b.copyTo(t, host+"/new", dir+"/f"))
-		same(t, "new", b.script(t, `cat "$1"`, dir+"/f"))
+		same(t, "new", b.cat(t, dir+"/f"))
 		write(t, host+"/old", "old and longer", 0o644)
 		require.NoError(t, b.copyFrom(t, dir+"/f", host+"/old"))
-		holds(t, host+"/old", "new")
+		hasContent(t, host+"/old", "new")
 	})
 	t.Run("Directory", func(t *testing.T) {
 		b.script(t, `mkdir "$1"`, dir+"/d")
 		require.NoError(t, b.copyTo(t, host+"/new", dir+"/d"))
-		same(t, "new", b.script(t, `cat "$1"`, dir+"/d/new"))
+		same(t, "new", b.cat(t, dir+"/d/new"))
 		require.NoError(t, os.Mkdir(host+"/d", 0o755))
 		require.NoError(t, b.copyFrom(t, dir+"/d/new", host+"/d"))
-		holds(t, host+"/d/new", "new")
+		hasContent(t, host+"/d/new", "new")
 	})
-	t.Run("DirectoryOntoDirectory", func(t *testing.T) { // in it, beside what is there
+	// into it, beside its files
+	t.Run("DirectoryOntoDirectory", func(t *testing.T) {
 		write(t, host+"/tree/x", "x", 0o644)
 		b.script(t, `mkdir -p "$1/tree" && printf y > "$1/tree/y"`, dir+"/d")
 		require.NoError(t, b.copyTo(t, host+"/tree", dir+"/d"))
@@ -233,9 +234,9 @@ func onto(t *testing.T, b *box) {
 	t.Run("DirectoryOntoFile", func(t *testing.T) {
 		b.script(t, `printf kept > "$1"`, dir+"/file")
 		require.ErrorIs(t, b.copyTo(t, host+"/tree", dir+"/file"), syscall.ENOTDIR)
-		same(t, "kept", b.script(t, `cat "$1"`, dir+"/file"))
+		same(t, "kept", b.cat(t, dir+"/file"))
 		require.ErrorIs(t, b.copyFrom(t, dir+"/d/tree", host+"/new"), syscall.ENOTDIR)
-		holds(t, host+"/new", "new")
+		hasContent(t, host+"/new", "new")
 	})
 	t.Run("FileOntoDirectoryOfItsName", func(t *testing.T) {
 		b.script(t, `mkdir -p "$1/into/new/kept"`, dir)
@@ -245,23 +246,24 @@ func onto(t *testing.T, b *box) {
 		require.ErrorIs(t, b.copyFrom(t, dir+"/d/new", host+"/into"), syscall.EISDIR)
 		require.DirExists(t, host+"/into/new/kept")
 	})
-	// is replaced: that takes the right to write in the directory only
+	// it is replaced, for which write permission of the directory is enough
 	t.Run("ReadOnlyFile", func(t *testing.T) {
 		b.script(t, `printf old > "$1/ro" && chmod 444 "$1/ro"`, dir)
 		require.NoError(t, b.copyTo(t, host+"/new", dir+"/ro"))
 		same(t, "new-rw-r--r--\n", b.script(t, `cat "$1" && ls -l "$1" | cut -c1-10`, dir+"/ro"))
 		write(t, host+"/ro", "old", 0o444)
 		require.NoError(t, b.copyFrom(t, dir+"/ro", host+"/ro"))
-		holds(t, host+"/ro", "new")
+		hasContent(t, host+"/ro", "new")
 	})
 }
 
+// boxPaths uses paths in the box: relative ones, ~ and links.
 func boxPaths(t *testing.T, b *box) {
-	t.Parallel()
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/f", "content", 0o644)
-	main := &shell{Session: b.Sandbox, b: b, t: t}
-	t.Run("Relative", func(t *testing.T) { // to the main session's directory, as it is now
+	main := b.main(t)
+	// relative to the current directory of the main session
+	t.Run("Relative", func(t *testing.T) {
 		main := main.with(t)
 		main.output("cd " + quote(dir) + " && mkdir sub")
 		require.NoError(t, b.copyTo(t, host+"/f", "rel"))
@@ -272,23 +274,22 @@ func boxPaths(t *testing.T, b *box) {
 		require.NoError(t, b.copyTo(t, host+"/f", "../up"))
 		require.NoError(t, b.copyTo(t, host+"/f", "."))
 		require.NoError(t, b.copyFrom(t, "../up", host+"/up"))
-		holds(t, host+"/up", "content")
-		same(t, "content", b.script(t, `cat "$1"`, dir+"/up"))
+		hasContent(t, host+"/up", "content")
+		same(t, "content", b.cat(t, dir+"/up"))
 		defer main.output("cd " + quote(b.home))
 		relativeFiles(t, b, dir)
 	})
 	t.Run("Tilde", func(t *testing.T) {
-		if code, _, _ := b.sh(t, "[ -w ~ ]"); code != 0 {
-			b.suite.skip(t, "the user may not write to the home directory")
-		}
+		b.needScript(t, "the user may not write to the home directory", "[ -w ~ ]")
 		name := filepath.Base(dir) + ".tilde"
 		require.NoError(t, b.copyTo(t, host+"/f", "~/"+name))
 		t.Cleanup(func() { b.sh(t, `rm -f ~/"$1"`, name) })
 		same(t, "content", b.script(t, `cat ~/"$1"`, name))
 		require.NoError(t, b.copyFrom(t, "~/"+name, host+"/tilde"))
-		holds(t, host+"/tilde", "content")
+		hasContent(t, host+"/tilde", "content")
 	})
-	t.Run("TildeInside", func(t *testing.T) { // is a name like any other
+	// it is a name like any other
+	t.Run("TildeInside", func(t *testing.T) {
 		require.NoError(t, b.copyTo(t, host+"/f", dir+"/~"))
 		same(t, "content", b.script(t, `cat "$1"/'~'`, dir))
 	})
@@ -307,6 +308,6 @@ func boxPaths(t *testing.T, b *box) {
 		waiting(t, main.exec(ask), sandbox.Line)
 		require.NoError(t, b.copyTo(t, host+"/f", dir+"/busy"))
 		exited(t, main.input("ann\n"), 0)
-		same(t, "content", b.script(t, `cat "$1"`, dir+"/busy"))
+		same(t, "content", b.cat(t, dir+"/busy"))
 	})
 }

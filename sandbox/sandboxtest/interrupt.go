@@ -13,71 +13,137 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
+// cancels ends the contexts of calls.
 func cancels(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("Before", func(t *testing.T) {
-		t.Parallel()
-		sh, files := b.open(t), b.Files()
-		why := errors.New("enough")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		cancel(why)
-		for name, call := range map[string]func() error{
-			"Execute": func() error { _, err := sh.Execute(ctx, ": > touched"); return err },
-			"Open":    func() error { _, err := b.Open(ctx); return err },
-			"Background": func() error {
-				_, err := b.Background(ctx, ": > touched", sandbox.Dir(sh.dir))
-				return err
-			},
-			"Run": func() error {
-				_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "touched"}, Dir: sh.dir})
-				return err
-			},
-			"CopyTo":   func() error { return b.CopyTo(ctx, t.TempDir(), sh.dir+"/touched") },
-			"CopyFrom": func() error { return b.CopyFrom(ctx, sh.dir, t.TempDir()+"/copy") },
-			"Dial":     func() error { _, err := b.Dial(ctx, "tcp", "127.0.0.1:1"); return err },
-			"Listen":   func() error { _, err := b.Listen(ctx, "tcp", "127.0.0.1:0"); return err },
-			"ReadFile": func() error { _, err := files.ReadFile(ctx, "/etc", 0); return err },
-			"WriteFile": func() error {
-				return files.WriteFile(ctx, sh.dir+"/touched", nil, 0o644)
-			},
-			"Resize": func() error { return sh.Resize(ctx, 10, 10) },
-			"Screen": func() error { _, err := sh.Screen(ctx); return err },
-		} {
-			_, err := attempt(name, empty(func(context.Context) error { return call() }))
-			if !errors.Is(err, errors.ErrUnsupported) {
-				require.ErrorIs(t, err, context.Canceled, name)
-				require.ErrorIs(t, err, why, name)
+	b.test(t, "Cause", cancelCauses)
+	b.test(t, "Before", cancelledBefore)
+	cancelledExecutes(t, b)
+	// a context governs its call, not what goes on after the call has returned
+	b.test(t, "After", cancelledAfter)
+	// the wait ends, the command goes on
+	b.test(t, "Wait", func(t *testing.T, sh *shell) {
+		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two",
+			sandbox.Yield(20*time.Millisecond)))
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		defer cancel()
+		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) {
+			return sh.Wait(ctx)
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotNil(t, res)
+		running(t, res)
+		sh.touch("go")
+		res = sh.wait()
+		exited(t, res, 0)
+		require.True(t, strings.HasSuffix(res.Output, "two\n"), show(res))
+	})
+	b.test(t, "Leave", leaves)
+	b.test(t, "ManyTimes", func(t *testing.T, sh *shell) {
+		m := b.marker(t)
+		for i := range b.suite.count(100) {
+			ctx, cancel := context.WithTimeout(context.Background(),
+				time.Duration(i%10)*2*time.Millisecond)
+			res, err := sh.executeUntil(ctx, "sleep "+string(m))
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Falsef(t, res != nil && res.Restarted, "round %d: %s", i, show(res))
+		}
+		b.gone(t, m)
+	})
+}
+
+// leaves ends the contexts of calls that leave the command: it goes on, and Wait returns the rest.
+func leaves(t *testing.T, sh *shell) {
+	b := sh.b
+	for _, c := range []struct {
+		name string
+		call func(ctx context.Context) (*sandbox.Result, error)
+	}{
+		{"Execute", func(ctx context.Context) (*sandbox.Result, error) {
+			return sh.Execute(ctx, "echo one; until [ -e go ]; do sleep 0.02; done; read x; "+
+				"until [ -e on ]; do sleep 0.02; done; echo $x", sandbox.Leave())
+		}},
+		{"Input", func(ctx context.Context) (*sandbox.Result, error) {
+			return sh.Input(ctx, "two\n", sandbox.Leave())
+		}},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		res, err := within(b, t, c.name, func(context.Context) (*sandbox.Result, error) {
+			return c.call(ctx)
+		})
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded, c.name)
+		require.NotNil(t, res, c.name)
+		running(t, res)
+		if c.name == "Execute" {
+			sh.touch("go")
+			require.Equal(t, sandbox.Waiting, sh.wait().State)
+		}
+	}
+	sh.touch("on")
+	res := sh.wait()
+	exited(t, res, 0)
+	require.True(t, strings.HasSuffix(res.Output, "two\n"), show(res))
+}
+
+// cancelledBefore makes calls with a context that has ended: each returns its error and its cause,
+// and does nothing.
+func cancelledBefore(t *testing.T, sh *shell) {
+	b, files := sh.b, sh.b.Files()
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	calls := append(boxCalls(b, sh.dir, t.TempDir()),
+		namedCall{"ReadFile", func(ctx context.Context) error {
+			return errorOf(files.ReadFile(ctx, "/etc", 0))
+		}},
+		namedCall{"WriteFile", func(ctx context.Context) error {
+			return files.WriteFile(ctx, sh.dir+"/touched", nil, 0o644)
+		}})
+	for _, c := range sessionCalls(sh) {
+		if c.name == "Execute" || c.name == "Resize" || c.name == "Screen" {
+			calls = append(calls, c)
+		}
+	}
+	for _, c := range calls {
+		_, err := attempt(c.name, noResult(func(context.Context) error { return c.call(ctx) }))
+		if !errors.Is(err, errors.ErrUnsupported) {
+			require.ErrorIs(t, err, context.Canceled, c.name)
+			require.ErrorIs(t, err, why, c.name)
+		}
+	}
+	same(t, "", sh.output("ls"))
+}
+
+// cancelCauses cancels calls that wait, with a cause.
+func cancelCauses(t *testing.T, sh *shell) {
+	b := sh.b
+	job := b.start(t, "sleep 1000")
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var running sync.WaitGroup
+	for _, c := range []namedCall{
+		{"Execute", func(ctx context.Context) error {
+			return errorOf(sh.Execute(ctx, "sleep 1000"))
+		}},
+		{"Run", func(ctx context.Context) error {
+			return errorOf(b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", "1000"}}))
+		}},
+		{"Job.Wait", func(ctx context.Context) error { return errorOf(job.Wait(ctx)) }},
+	} {
+		running.Go(func() {
+			_, err := attempt(c.name, noResult(func(context.Context) error { return c.call(ctx) }))
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+				t.Errorf("%s: got %v, want context.Canceled and the context's cause", c.name, err)
 			}
-		}
-		same(t, "", sh.output("ls"))
-		sh.lives()
-	})
-	t.Run("Cause", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		job := b.start(t, "sleep 1000")
-		why := errors.New("enough")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		var running sync.WaitGroup
-		for name, call := range map[string]func() error{
-			"Execute": func() error { _, err := sh.Execute(ctx, "sleep 1000"); return err },
-			"Run": func() error {
-				_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", "1000"}})
-				return err
-			},
-			"Job.Wait": func() error { _, err := job.Wait(ctx); return err },
-		} {
-			running.Go(func() {
-				_, err := attempt(name, empty(func(context.Context) error { return call() }))
-				if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
-					t.Errorf("%s: %v", name, err)
-				}
-			})
-		}
-		time.AfterFunc(200*time.Millisecond, func() { cancel(why) })
-		running.Wait()
-		sh.lives()
-	})
+		})
+	}
+	time.AfterFunc(200*time.Millisecond, func() { cancel(why) })
+	running.Wait()
+}
+
+// cancelledExecutes ends the context of Execute while the command runs.
+func cancelledExecutes(t *testing.T, b *box) {
 	for _, c := range []struct {
 		name string
 		ctx  func() (context.Context, context.CancelFunc)
@@ -92,119 +158,67 @@ func cancels(t *testing.T, b *box) {
 			return context.WithTimeout(context.Background(), time.Second)
 		}, context.DeadlineExceeded},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			m := b.marker(t)
 			ctx, cancel := c.ctx()
 			defer cancel()
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
-				return sh.Execute(ctx, "echo before; sleep "+string(m))
-			})
+			res, err := sh.executeUntil(ctx, "echo before; sleep "+string(m))
 			require.ErrorIs(t, err, c.want)
-			require.False(t, errors.Is(err, sandbox.ErrTimeout),
-				"a context's end is not ErrTimeout")
+			require.NotErrorIs(t, err, sandbox.ErrTimeout)
 			require.NotNil(t, res)
 			exited(t, res, 130)
 			require.True(t, strings.HasPrefix(res.Output, "before\n"), show(res))
 			b.gone(t, m)
-			sh.lives()
 		})
 	}
-	// a context governs its call, not what goes on when it has returned
-	t.Run("After", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		background := func(command string, opts ...sandbox.ExecOption) *sandbox.Result {
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
-				return sh.Execute(ctx, command, opts...)
-			})
-			require.NoError(t, err)
-			return res
-		}
-		exited(t, background("X=1"), 0)
-		running(t, background("until [ -e go ]; do sleep 0.02; done; echo went $X",
-			sandbox.Yield(100*time.Millisecond)))
-		job, err := within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
-			return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5",
-				sandbox.Dir(sh.dir))
-		})
-		require.NoError(t, err)
-		other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) {
-			return b.Open(ctx, sandbox.Dir(sh.dir))
-		})
-		require.NoError(t, err)
-		cancel()
-		(&shell{Session: other, b: b, t: t}).output("sleep 0.2; : > go")
-		require.NoError(t, other.Close())
-		res := sh.wait()
-		exited(t, res, 0)
-		same(t, "went 1\n", res.Output)
-		res, err = within(b, t, "Job.Wait", job.Wait)
-		require.NoError(t, err)
-		exited(t, res, 5)
-		sh.lives()
-	})
-	t.Run("Wait", func(t *testing.T) { // ends the waiting, not the command
-		t.Parallel()
-		sh := b.open(t)
-		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two",
-			sandbox.Yield(20*time.Millisecond)))
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		defer cancel()
-		res, err := within(b, t, "Wait", func(context.Context) (*sandbox.Result, error) {
-			return sh.Wait(ctx)
-		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotNil(t, res)
-		running(t, res)
-		b.script(t, `: > "$1"`, sh.dir+"/go")
-		res = sh.wait()
-		exited(t, res, 0)
-		require.True(t, strings.HasSuffix(res.Output, "two\n"), show(res))
-		sh.lives()
-	})
-	t.Run("ManyTimes", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		m := b.marker(t)
-		for i := range b.suite.count(100) {
-			ctx, cancel := context.WithTimeout(context.Background(),
-				time.Duration(i%10)*2*time.Millisecond)
-			res, err := within(b, t, "Execute", func(context.Context) (*sandbox.Result, error) {
-				return sh.Execute(ctx, "sleep "+string(m))
-			})
-			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.False(t, res != nil && res.Restarted, "round %d", i)
-		}
-		b.gone(t, m)
-		sh.lives()
-	})
 }
 
+func cancelledAfter(t *testing.T, sh *shell) {
+	b := sh.b
+	ctx, cancel := context.WithCancel(context.Background())
+	execute := func(command string, opts ...sandbox.ExecOption) *sandbox.Result {
+		res, err := sh.executeUntil(ctx, command, opts...)
+		require.NoError(t, err)
+		return res
+	}
+	exited(t, execute("X=1"), 0)
+	running(t, execute("until [ -e go ]; do sleep 0.02; done; echo went $X",
+		sandbox.Yield(100*time.Millisecond)))
+	job, err := within(b, t, "Background", func(context.Context) (sandbox.Job, error) {
+		return b.Background(ctx, "until [ -e go ]; do sleep 0.02; done; exit 5",
+			sandbox.Dir(sh.dir))
+	})
+	require.NoError(t, err)
+	other, err := within(b, t, "Open", func(context.Context) (sandbox.Session, error) {
+		return b.Open(ctx, sandbox.Dir(sh.dir))
+	})
+	require.NoError(t, err)
+	cancel()
+	(&shell{Session: other, b: b, t: t}).output("sleep 0.2; : > go")
+	require.NoError(t, other.Close())
+	exitedWith(t, sh.wait(), 0, "went 1\n")
+	res, err := within(b, t, "Job.Wait", job.Wait)
+	require.NoError(t, err)
+	exited(t, res, 5)
+}
+
+// interrupts calls Interrupt.
 func interrupts(t *testing.T, b *box) {
-	t.Parallel()
-	type interrupted struct {
+	for _, c := range []struct {
 		name, command string
-		codes         []int
-	}
-	cases := []interrupted{
-		{"Sleep", "sleep {n}", []int{130}},
-		{"Flood", "yes 'one of very many lines'", []int{130}},
-		{"FloodOfTheShell", "while :; do echo y; done", []int{130}},
-		{"FloodOfOneLine", `tr '\0' x < /dev/zero`, []int{130}},
-		{"Read", "read -r x", []int{130}},
-		{"Loop", "while :; do :; done", []int{130}},
-		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'`, []int{143}},
-		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, []int{137}},
-		{"FloodThatIgnores", `sh -c 'trap "" INT TERM; echo ready; yes; :'`, []int{137}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		code          int
+	}{
+		{"Sleep", "sleep {n}", 130},
+		{"Flood", "yes 'one of very many lines'", 130},
+		{"FloodOfTheShell", "while :; do echo y; done", 130},
+		{"FloodOfOneLine", `tr '\0' x < /dev/zero`, 130},
+		{"Read", "read -r x", 130},
+		{"Loop", "while :; do :; done", 130},
+		{"IgnoresINT", `sh -c 'trap "" INT; sleep {n}; :'`, 143},
+		{"IgnoresINTAndTERM", `sh -c 'trap "" INT TERM; sleep {n}; :'`, 137},
+		{"FloodThatIgnores", `sh -c 'trap "" INT TERM; echo ready; yes; :'`, 137},
+	} {
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			m := b.marker(t)
 			sh.begins(strings.ReplaceAll(c.command, "{n}", string(m)))
 			if strings.Contains(c.command, "{n}") {
@@ -212,40 +226,32 @@ func interrupts(t *testing.T, b *box) {
 			}
 			res := sh.interrupt()
 			if b.ashHangs(res, c.name) {
-				sh.usable()
+				sh.mayRestart = true
 				return
 			}
-			exited(t, res, c.codes...)
+			exited(t, res, c.code)
 			b.gone(t, m)
-			sh.lives()
 		})
 	}
-	t.Run("QueuedInput", func(t *testing.T) { // goes with the command
-		t.Parallel()
-		sh := b.open(t)
-		m := b.marker(t)
-		running(t, sh.exec("sleep "+string(m), sandbox.Yield(100*time.Millisecond)))
+	// it is dropped with the command
+	b.test(t, "QueuedInput", func(t *testing.T, sh *shell) {
+		m := sh.sleeps()
 		running(t, sh.input(": > stray\necho stray\n", sandbox.Yield(100*time.Millisecond)))
 		exited(t, sh.interrupt(), 130)
 		b.gone(t, m)
 		sh.lives()
 		same(t, "", sh.output("ls"))
 	})
-	t.Run("Idle", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Idle", func(t *testing.T, sh *shell) {
 		for range 3 {
-			sh.fails(sandbox.ErrIdle, "Interrupt", sh.interrupts())
+			sh.fails(sandbox.ErrIdle, "Interrupt", sh.interruptCall())
 			sh.lives()
 		}
 	})
-	t.Run("KeepsTheOutput", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "KeepsTheOutput", func(t *testing.T, sh *shell) {
 		running(t, sh.exec("echo one; sleep 0.3; echo two; sleep 1000",
 			sandbox.Yield(100*time.Millisecond)))
 		running(t, sh.wait(sandbox.Yield(600*time.Millisecond)))
 		exited(t, sh.interrupt(), 130)
-		sh.lives()
 	})
 }

@@ -18,40 +18,31 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// life: Close ends everything and frees everyone.
+// life closes boxes and sessions: their calls return, and nothing is left.
 func (s *suite) life(t *testing.T) {
 	t.Run("46_CloseUnderWay", func(t *testing.T) { closeUnderWay(t, s) })
 	t.Run("46_UseAfterClose", func(t *testing.T) { useAfterClose(t, s) })
-	t.Run("46_CloseTwiceAndAtOnce", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "46_CloseTwiceAndAtOnce", func(t *testing.T) {
 		sb := s.factory(t)
-		errs := make(chan error, 5)
-		for range cap(errs) {
-			go func() {
-				_, err := attempt("Close", empty(func(context.Context) error { return sb.Close() }))
-				errs <- err
-			}()
-		}
-		for range cap(errs) {
-			require.NoError(t, <-errs)
-		}
+		require.NoError(t, together(5, func(int) error {
+			return errorOf(attempt("Close", closeCall(sb)))
+		}))
 		require.NoError(t, sb.Close())
 	})
 	t.Run("46_CloseSession", func(t *testing.T) { closeSession(t, s) })
 	t.Run("46_NothingLeft", func(t *testing.T) { nothingLeft(t, s) })
 	t.Run("46_NoGoroutineLeft", func(t *testing.T) { noGoroutineLeft(t, s) })
-	t.Run("46_String", func(t *testing.T) {
-		t.Parallel()
+	parallel(t, "46_String", func(t *testing.T) {
 		require.NotEmpty(t, s.box(t).String())
 	})
 }
 
-// discard leaves only the error of what a call returns.
-func discard[T any](f func(context.Context) (T, error)) func(context.Context) error {
+// dropResult adapts a call to namedCall.
+func dropResult[T any](f func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := f(ctx); return err }
 }
 
-// closeUnderWay closes a box in which everything there is is going on.
+// closeUnderWay closes a box while each of its methods runs.
 func closeUnderWay(t *testing.T, s *suite) {
 	t.Parallel()
 	b, witness := s.doomed(t)
@@ -69,148 +60,107 @@ func closeUnderWay(t *testing.T, s *suite) {
 	pipe, end := io.Pipe()
 	defer end.Close()
 
-	type call struct {
-		name   string
-		closed bool // must return ErrClosed; the others may have ended well
-		f      func(context.Context) error
-	}
-	calls := []call{
-		{"Execute", true, discard(executing.executes(sleep))},
-		{"main's Execute", true, discard((&shell{Session: b.Sandbox}).executes(sleep))},
-		{"Wait", true, discard(waits.waits())},
-		{"Interrupt", false, discard(interrupting.interrupts())},
-		{"Job.Wait", false, discard(j.Wait)},
-		{"Run", true, func(ctx context.Context) error {
-			_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", string(m)}, Stdin: pipe})
-			return err
-		}},
-		{"CopyFrom", false, func(ctx context.Context) error {
-			return b.CopyFrom(ctx, b.tmp+"/d", host+"/d")
+	calls := []namedCall{
+		{"Execute", dropResult(executing.executeCall(sleep))},
+		{"main's Execute", dropResult(b.main(t).executeCall(sleep))},
+		{"Wait", dropResult(waits.waitCall())},
+		{"Run", func(ctx context.Context) error {
+			return errorOf(b.Run(ctx, &sandbox.Cmd{Args: []string{"sleep", string(m)},
+				Stdin: pipe}))
 		}},
 	}
 	if l, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) {
 		return b.Listen(ctx, "tcp", "127.0.0.1:0")
 	}); !errors.Is(err, errors.ErrUnsupported) {
 		require.NoError(t, err)
-		calls = append(calls, call{"Accept", true, func(context.Context) error {
-			_, err := l.Accept()
-			return err
+		calls = append(calls, namedCall{"Accept", func(context.Context) error {
+			return errorOf(l.Accept())
 		}})
 	}
+	mustFail := len(calls) // the calls after these may succeed before Close
+	calls = append(calls,
+		namedCall{"Interrupt", dropResult(interrupting.interruptCall())},
+		namedCall{"Job.Wait", dropResult(j.Wait)},
+		namedCall{"Job.Until", dropResult(j.untilCall())},
+		namedCall{"Job.Status", dropResult(j.Status)},
+		namedCall{"CopyFrom", func(ctx context.Context) error {
+			return b.CopyFrom(ctx, b.tmp+"/d", host+"/d")
+		}})
 	if b.has(t, "python3") {
 		address := b.start(t, echoServer).listening()
-		calls = append(calls, call{"Dial", false, func(ctx context.Context) error {
-			conn, err := b.Dial(ctx, "tcp", address)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			conn.SetReadDeadline(time.Now().Add(limit))
-			_, err = conn.Read(make([]byte, 1))
-			var timeout net.Error
-			if errors.As(err, &timeout) && timeout.Timeout() {
-				return fmt.Errorf("the connection outlives the box: %w", err)
-			}
-			return nil
+		calls = append(calls, namedCall{"Dial", func(ctx context.Context) error {
+			return readUntilClose(ctx, b, address)
 		}})
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, len(calls))
 	for i, c := range calls {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			_, err := attempt(c.name, empty(c.f))
-			errs[i] = err
-		}()
+		wg.Go(func() { _, errs[i] = attempt(c.name, noResult(c.call)) })
 	}
 	b.alive(t, m, 6)
-	b.end(t)
+	b.mustClose(t)
 	wg.Wait()
 	for i, c := range calls {
-		if errors.Is(errs[i], errors.ErrUnsupported) || !c.closed && errs[i] == nil {
+		if errors.Is(errs[i], errors.ErrUnsupported) || i >= mustFail && errs[i] == nil {
 			continue
 		}
 		require.ErrorIsf(t, errs[i], sandbox.ErrClosed, "%s", c.name)
 		require.ErrorIsf(t, errs[i], os.ErrClosed, "%s", c.name)
 	}
-	select {
-	case <-j.Done():
-	case <-time.After(grace):
-		t.Fatal("the job's Done is not closed")
-	}
-	waitingShell.fails(sandbox.ErrClosed, "Input", waitingShell.inputs("ann\n"))
+	j.isDone()
+	waitingShell.fails(sandbox.ErrClosed, "Input", waitingShell.inputCall("ann\n"))
 }
 
+// readUntilClose reads from a server that prints nothing, until Close of the box ends the
+// connection.
+func readUntilClose(ctx context.Context, b *box, address string) error {
+	conn, err := b.Dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetReadDeadline(time.Now().Add(limit))
+	_, err = conn.Read(make([]byte, 1))
+	if isTimeout(err) {
+		return fmt.Errorf("the connection outlives its box: %w", err)
+	}
+	return nil
+}
+
+// useAfterClose makes calls of a closed box.
 func useAfterClose(t *testing.T, s *suite) {
 	t.Parallel()
 	b, _ := s.doomed(t)
 	sh, j, host := b.open(t), b.start(t, "echo a; sleep 1000"), t.TempDir()
 	j.shown("a\n")
-	write(t, host+"/f", "x", 0o644)
-	b.end(t)
-	for _, c := range []struct {
-		name string
-		f    func(context.Context) error
-	}{
-		{"Execute", discard((&shell{Session: b.Sandbox}).executes(":"))},
-		{"Input", discard((&shell{Session: b.Sandbox}).inputs("x\n"))},
-		{"Wait", discard((&shell{Session: b.Sandbox}).waits())},
-		{"Interrupt", discard((&shell{Session: b.Sandbox}).interrupts())},
-		{"Screen", discard(b.Screen)},
-		{"Resize", func(ctx context.Context) error { return b.Resize(ctx, 24, 80) }},
-		{"Open", func(ctx context.Context) error { _, err := b.Open(ctx); return err }},
-		{"Background", func(ctx context.Context) error {
-			_, err := b.Background(ctx, ":")
-			return err
-		}},
-		{"Run", func(ctx context.Context) error {
-			_, err := b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}})
-			return err
-		}},
-		{"CopyTo", func(ctx context.Context) error { return b.CopyTo(ctx, host+"/f", "/tmp/f") }},
-		{"CopyFrom", func(ctx context.Context) error {
-			return b.CopyFrom(ctx, "/etc/passwd", host+"/g")
-		}},
-		{"Dial", func(ctx context.Context) error {
-			conn, err := b.Dial(ctx, "tcp", "127.0.0.1:1")
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		}},
-		{"Listen", func(ctx context.Context) error {
-			_, err := b.Listen(ctx, "tcp", "127.0.0.1:0")
-			return err
-		}},
-		{"SessionExecute", discard(sh.executes(":"))},
-		{"SessionScreen", discard(sh.Screen)},
-	} {
+	b.mustClose(t)
+	calls := append(sessionCalls(b), boxCalls(b, b.tmp, host)...)
+	for _, c := range sessionCalls(sh) {
+		if c.name == "Execute" || c.name == "Screen" {
+			calls = append(calls, namedCall{"Session" + c.name, c.call})
+		}
+	}
+	for _, c := range calls {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := within(b, t, c.name, empty(c.f))
+			_, err := within(b, t, c.name, noResult(c.call))
 			require.ErrorIs(t, err, sandbox.ErrClosed)
 			require.ErrorIs(t, err, os.ErrClosed)
 		})
 	}
-	t.Run("Job", func(t *testing.T) { // ended with its box
-		select {
-		case <-j.Done():
-		case <-time.After(grace):
-			t.Fatal("Done is not closed")
-		}
-		_, err := within(b, t, "Job.Input", empty(func(ctx context.Context) error {
-			return j.Input(ctx, "x\n")
-		}))
-		require.Error(t, err)
+	t.Run("Job", func(t *testing.T) {
+		j.isDone()
+		require.Error(t, j.input("x\n"))
 		within(b, t, "Job.Wait", j.Wait)
-		within(b, t, "Job.Kill", empty(j.Kill))
+		require.ErrorIs(t, errorOf(within(b, t, "Job.Status", j.Status)), sandbox.ErrClosed)
+		require.ErrorIs(t, errorOf(within(b, t, "Job.Until", j.untilCall())), sandbox.ErrClosed)
+		within(b, t, "Job.Kill", noResult(j.Kill))
 		require.NotPanics(t, func() { b.Jobs(); b.Job(j.ID()); _ = b.ID(); _ = b.String() })
 	})
 	sh.close()
-	b.end(t)
+	b.mustClose(t)
 }
 
-// closeSession: a session's Close frees its waiters, ends what it ran, and leaves the box alone.
+// closeSession closes a session: its calls return, its processes end, and other sessions go on.
 func closeSession(t *testing.T, s *suite) {
 	t.Parallel()
 	b := s.box(t)
@@ -219,7 +169,7 @@ func closeSession(t *testing.T, s *suite) {
 	sh.output("sleep " + string(m) + " &")
 	done := make(chan error)
 	go func() {
-		_, err := attempt("Execute", sh.executes(`sh -c 'trap "" INT TERM HUP; sleep `+string(m)+
+		_, err := attempt("Execute", sh.executeCall(`sh -c 'trap "" INT TERM HUP; sleep `+string(m)+
 			`; :'`))
 		done <- err
 	}()
@@ -232,12 +182,12 @@ func closeSession(t *testing.T, s *suite) {
 	require.Len(t, b.processes(t, other), 1, "another session's program")
 	exited(t, witness.interrupt(), 130)
 	witness.lives()
-	sh.fails(sandbox.ErrClosed, "Execute", sh.executes(":"))
-	sh.fails(sandbox.ErrClosed, "Wait", sh.waits())
+	sh.fails(sandbox.ErrClosed, "Execute", sh.executeCall(":"))
+	sh.fails(sandbox.ErrClosed, "Wait", sh.waitCall())
 }
 
-// nothingLeft: a box's processes end with it. Where two boxes are on the same machine, as with
-// LocalBox, one can see it of the other.
+// nothingLeft checks that a box's processes end with it. It needs two boxes that see each other's
+// processes, as those of package localbox do.
 func nothingLeft(t *testing.T, s *suite) {
 	t.Parallel()
 	b, witness := s.doomed(t)
@@ -253,20 +203,19 @@ func nothingLeft(t *testing.T, s *suite) {
 	}
 	b.alive(t, m, 6)
 	if len(witness.processes(t, m)) == 0 {
-		b.suite.skip(t, "no box sees another's processes")
+		b.suite.skip(t, "a box does not see another's processes")
 	}
-	b.end(t)
+	b.mustClose(t)
 	witness.gone(t, m)
 }
 
-// noGoroutineLeft: what a box has started in this program ends with it. A goroutine inherits the
-// labels of the one that starts it: by them the box's are told from those of all that runs at the
-// same time.
+// noGoroutineLeft checks that a box's goroutines end with it. A goroutine inherits the labels of
+// the one that starts it, by which the box's are found among all.
 func noGoroutineLeft(t *testing.T, s *suite) {
 	t.Parallel()
 	const key = "sandboxtest"
 	pprof.Do(t.Context(), pprof.Labels(key, t.Name()), func(context.Context) {
-		t.Run("Box", func(t *testing.T) { // closed at the end of it
+		t.Run("Box", func(t *testing.T) { // which closes the box when it ends
 			b := s.box(t)
 			sh := b.open(t)
 			sh.lives()
@@ -280,18 +229,19 @@ func noGoroutineLeft(t *testing.T, s *suite) {
 	})
 	label := fmt.Sprintf("%q:%q", key, t.Name())
 	var left []string
-	// one that has said its last word is still there for a moment
+	// a goroutine that is done may take a moment to end
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if left = goroutines(label); len(left) == 0 {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("goroutines left:\n%s", strings.Join(left, "\n\n"))
+			t.Fatalf("%d goroutines are left after Close:\n%s", len(left),
+				strings.Join(left, "\n\n"))
 		}
 	}
 }
 
-// goroutines lists the stacks of the goroutines that have a label.
+// goroutines returns the stacks of the goroutines with a label.
 func goroutines(label string) (stacks []string) {
 	var profile strings.Builder
 	pprof.Lookup("goroutine").WriteTo(&profile, 1)

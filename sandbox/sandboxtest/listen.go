@@ -20,7 +20,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// listenTo is Listen, which may not fail; the listener is closed at the end of t.
+// listenTo calls Listen. The listener is closed at the end of t.
 func (b *box) listenTo(t testing.TB, network, address string) net.Listener {
 	t.Helper()
 	l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) {
@@ -31,8 +31,8 @@ func (b *box) listenTo(t testing.TB, network, address string) net.Listener {
 	return l
 }
 
-// acceptor serves connections, each in a goroutine, until the listener ends. Wait for ended: it has
-// Accept's last error.
+// acceptor serves connections, each in a goroutine, until Accept fails. Then ended receives the
+// error of Accept and those of serve.
 func acceptor(l net.Listener, serve func(net.Conn) error) (ended <-chan error) {
 	last := make(chan error, 1)
 	go func() {
@@ -60,26 +60,31 @@ func acceptor(l net.Listener, serve func(net.Conn) error) (ended <-chan error) {
 	return last
 }
 
-// closes closes a listener, and checks that its acceptor ends by that.
+// closes closes a listener, after which its acceptor must end.
 func (b *box) closes(t testing.TB, l net.Listener, ended <-chan error) {
 	t.Helper()
-	_, err := within(b, t, "Listener.Close", empty(func(context.Context) error {
-		return l.Close()
-	}))
+	_, err := within(b, t, "Listener.Close", closeCall(l))
 	require.NoError(t, err)
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.NotErrorIs(t, err, sandbox.ErrClosed)
 	case <-time.After(grace):
-		t.Fatal("Accept hangs after Close")
+		t.Fatalf("Accept has not returned %v after Close", grace)
 	}
 	require.NoError(t, l.Close(), "Close again")
 }
 
-func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
+// closeWrite calls CloseWrite, which a connection of a box must have.
+func closeWrite(c net.Conn) error {
+	half, ok := c.(interface{ CloseWrite() error })
+	if !ok {
+		return fmt.Errorf("%T has no CloseWrite", c)
+	}
+	return half.CloseWrite()
+}
 
-// echoes sends back what comes, to its end.
+// echoes sends back all input.
 func echoes(c net.Conn) error {
 	if _, err := io.Copy(c, c); err != nil {
 		return err
@@ -87,7 +92,8 @@ func echoes(c net.Conn) error {
 	return closeWrite(c)
 }
 
-// A client in the box: connect(), half(c) to end its half, and rest(c), all that comes.
+// clientScript is the begin of a client in the box. half(c) ends the client's half of a connection,
+// and rest(c) reads all.
 const clientScript = `
 import socket, sys, hashlib, threading
 network, address = sys.argv[1:3]
@@ -114,8 +120,8 @@ func (b *box) client(t testing.TB, l net.Listener, script string, args ...string
 		[]string{clientScript + script, l.Addr().Network(), l.Addr().String()}, args...)...)
 }
 
+// listen calls Listen, to which clients in the box connect.
 func listen(t *testing.T, b *box) {
-	t.Parallel()
 	b.need(t, "python3")
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -137,7 +143,7 @@ func listen(t *testing.T, b *box) {
 	t.Run("Errors", func(t *testing.T) { listenErrors(t, b) })
 }
 
-// listenHalves: one end's half ends, and the other's goes on.
+// listenHalves ends one half of a connection. The other half goes on.
 func listenHalves(t *testing.T, b *box, l net.Listener) {
 	ended := acceptor(l, func(c net.Conn) error {
 		question, err := io.ReadAll(c)
@@ -150,9 +156,9 @@ func listenHalves(t *testing.T, b *box, l net.Listener) {
 		b.client(t, l, `c = connect(); c.sendall(b"why"); half(c); print(rest(c).decode())`))
 	b.closes(t, l, ended)
 
-	address := l.Addr().String() // it is free
+	address := l.Addr().String() // which is free again
 	if l.Addr().Network() == "tcp" {
-		// another program of this machine may have been given the port meanwhile: see listenPort
+		// Linux may have given the port to another program: see listenPort
 		address = "127.0.0.1:0"
 	}
 	l = b.listenTo(t, l.Addr().Network(), address)
@@ -173,13 +179,13 @@ func listenHalves(t *testing.T, b *box, l net.Listener) {
 	b.closes(t, l, ended)
 }
 
-// listenClose: what was accepted goes on, what has not been is turned away, and the address is
-// free.
+// listenClose closes a listener: accepted connections go on, others are refused, and the address
+// is free.
 func listenClose(t *testing.T, b *box, l net.Listener) {
 	j := b.start(t, `exec python3 -c `+quote(clientScript+`
 c = connect()
 c.sendall(b"1")
-c.recv(1) # c is accepted: which of two would come first is not said
+c.recv(1) # after this, c is accepted
 other = connect()
 print("connected", flush=True)
 try: print("turned away" if rest(other) == b"" else "served", flush=True)
@@ -205,13 +211,13 @@ print("got", rest(c).decode(), flush=True)
 	}
 }
 
-// acceptorOfNone is an acceptor of a listener that is closed before it is asked.
+// acceptorOfNone is an acceptor that gets no connection: it closes the listener first.
 func acceptorOfNone(l net.Listener) <-chan error {
 	l.Close()
-	return acceptor(l, func(net.Conn) error { return errors.New("a connection after Close") })
+	return acceptor(l, func(net.Conn) error { return errors.New("accepted after Close") })
 }
 
-// listenTwo: two listeners do not get each other's connections.
+// listenTwo checks that each of two listeners gets its own connections.
 func listenTwo(t *testing.T, b *box, first, second net.Listener) {
 	says := func(what string) func(net.Conn) error {
 		return func(c net.Conn) error { _, err := io.WriteString(c, what); return err }
@@ -224,8 +230,8 @@ func listenTwo(t *testing.T, b *box, first, second net.Listener) {
 	b.closes(t, second, secondEnded)
 }
 
-// listenSocket: a relative path and one of the home are those of CopyTo, and the socket is the
-// user's.
+// listenSocket listens on sockets. Relative paths and ~ mean the same as in CopyTo, and the socket
+// is the user's.
 func listenSocket(t *testing.T, b *box) {
 	name := "sandboxtest-" + string(b.marker(t))
 	home := strings.TrimSuffix(b.script(t, `cd ~ && pwd`), "\n")
@@ -250,7 +256,7 @@ func listenSocket(t *testing.T, b *box) {
 				return err
 			})
 			defer b.closes(t, l, ended)
-			conn := b.dial(t, "unix", path) // which means the same to Dial
+			conn := b.dial(t, "unix", path) // the path means the same to Dial
 			got, err := io.ReadAll(conn)
 			require.NoError(t, err)
 			require.Equal(t, "hi", string(got))
@@ -260,7 +266,7 @@ func listenSocket(t *testing.T, b *box) {
 	}
 }
 
-// listenPort: a port that is free, or the one that is asked for; localhost is the loopback.
+// listenPort listens on any port, and on a given one.
 func listenPort(t *testing.T, b *box) {
 	l := b.listenTo(t, "tcp", "localhost:0")
 	host, port, err := net.SplitHostPort(l.Addr().String())
@@ -276,7 +282,7 @@ func listenPort(t *testing.T, b *box) {
 	require.NoError(t, l.Close())
 
 	for taken := true; taken; {
-		// a port that Linux gives only to a program that asks for it
+		// below net.ipv4.ip_local_port_range: Linux chooses no such port itself
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
 		l, err := within(b, t, "Listen", func(ctx context.Context) (net.Listener, error) {
 			return b.Listen(ctx, "tcp4", address)
@@ -291,6 +297,7 @@ func listenPort(t *testing.T, b *box) {
 	}
 }
 
+// listenErrors calls Listen for addresses that it must refuse.
 func listenErrors(t *testing.T, b *box) {
 	taken := b.listenTo(t, "tcp", "127.0.0.1:0").Addr().String()
 	socket := b.listenTo(t, "unix", b.dir(t)+"/taken").Addr().String()
@@ -328,9 +335,7 @@ func listenErrors(t *testing.T, b *box) {
 		})
 	}
 	t.Run("Permission", func(t *testing.T) {
-		if b.root(t) {
-			b.suite.skip(t, "root may do anything")
-		}
+		b.needNoRoot(t)
 		_, err := attempt("Listen", func(ctx context.Context) (net.Listener, error) {
 			return b.Listen(ctx, "unix", "/sandboxtest")
 		})

@@ -12,6 +12,7 @@ import (
 	"testing"
 )
 
+// listenMany accepts 100 connections at once.
 func listenMany(t *testing.T, b *box, l net.Listener) {
 	ended := acceptor(l, echoes)
 	got := b.client(t, l, `
@@ -33,7 +34,7 @@ print(ok.count(True))`)
 	b.closes(t, l, ended)
 }
 
-// listenLarge: much, both ways at once.
+// listenLarge sends much, both ways at once.
 func listenLarge(t *testing.T, b *box, l net.Listener) {
 	size := b.suite.count(100_000_000)
 	sums := make(chan string, 1)
@@ -72,10 +73,10 @@ print(n, sum.hexdigest())`, strconv.Itoa(size))
 	b.closes(t, l, ended)
 }
 
-// numbered is endless: blocks of 64 KiB, each of which begins with its offset.
+// numbered is an endless reader of blocks of 64 KiB. Each begins with its offset.
 type numbered struct {
 	next  uint64
-	block []byte // what is left of the last one
+	block []byte // the rest of the last block
 }
 
 func (n *numbered) Read(p []byte) (int, error) {

@@ -9,23 +9,25 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
 
-// network: Dial, to servers on the box's loopback, and Listen.
+// network calls Dial, to servers on the box's loopback, and Listen.
 func (s *suite) network(t *testing.T) {
 	b := s.box(t)
-	t.Run("45_HTTP", func(t *testing.T) { dialHTTP(t, b) })
-	t.Run("45_Echo", func(t *testing.T) { dialEcho(t, b) })
-	t.Run("45_Errors", func(t *testing.T) { dialErrors(t, b) })
-	t.Run("45_Listen", func(t *testing.T) { listen(t, b) })
+	b.sections(t, []section{
+		{"45_HTTP", dialHTTP},
+		{"45_Echo", dialEcho},
+		{"45_Errors", dialErrors},
+		{"45_Listen", listen},
+	})
 }
 
-// dial is Dial, which may not fail; the connection is closed at the end of t.
+// dial calls Dial. The connection is closed at the end of t.
 func (b *box) dial(t testing.TB, network, address string) net.Conn {
 	t.Helper()
 	conn, err := within(b, t, "Dial", func(ctx context.Context) (net.Conn, error) {
@@ -39,7 +41,7 @@ func (b *box) dial(t testing.TB, network, address string) net.Conn {
 
 var portRE = regexp.MustCompile(`port (\d+)`)
 
-// listening waits until a job says "port N" and returns "127.0.0.1:N".
+// listening waits until a job prints "port N", and returns "127.0.0.1:N".
 func (j *job) listening() string {
 	j.t.Helper()
 	m := portRE.FindStringSubmatch(j.shown("port ") + j.shown("\n"))
@@ -47,7 +49,8 @@ func (j *job) listening() string {
 	return "127.0.0.1:" + m[1]
 }
 
-// echoServer sends each connection's bytes back when its input has ended, and then ends it.
+// echoServer sends each connection's input back after its end, and then closes the connection. It
+// answers a first "ping" at once.
 const echoServer = `python3 -c '
 import socket, threading
 s = socket.create_server(("127.0.0.1", 0), backlog=100)
@@ -65,14 +68,12 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],)).start()
 '`
 
+// dialHTTP uses Dial for an HTTP client.
 func dialHTTP(t *testing.T, b *box) {
-	t.Parallel()
 	b.need(t, "python3")
 	sh := b.open(t)
 	sh.output("echo from inside > page")
-	j := &job{nil, b, t}
-	j.Job = b.start(t,
-		"cd "+quote(sh.dir)+" && exec python3 -u -m http.server --bind 127.0.0.1 0").Job
+	j := b.start(t, "exec python3 -u -m http.server --bind 127.0.0.1 0", sandbox.Dir(sh.dir))
 	address := j.listening()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: b.Dial},
 		Timeout: limit}
@@ -91,22 +92,15 @@ func dialHTTP(t *testing.T, b *box) {
 	require.Error(t, err, "Dial after the server's end")
 }
 
+// dialEcho uses connections to echoServer.
 func dialEcho(t *testing.T, b *box) {
-	t.Parallel()
 	b.need(t, "python3")
 	j := b.start(t, echoServer)
 	address := j.listening()
 	t.Run("HalfClose", func(t *testing.T) {
 		conn := b.dial(t, "tcp", address)
-		_, err := io.WriteString(conn, "ping")
-		require.NoError(t, err)
-		pong := make([]byte, 4)
-		_, err = io.ReadFull(conn, pong)
-		require.NoError(t, err)
-		require.Equal(t, "pong", string(pong))
-		closer, ok := conn.(interface{ CloseWrite() error })
-		require.True(t, ok, "%T has no CloseWrite", conn)
-		require.NoError(t, closer.CloseWrite())
+		pings(t, conn)
+		require.NoError(t, closeWrite(conn))
 		rest, err := io.ReadAll(conn)
 		require.NoError(t, err)
 		require.Equal(t, "ping", string(rest))
@@ -116,34 +110,23 @@ func dialEcho(t *testing.T, b *box) {
 		want := strings.Repeat("0123456789abcde\n", b.suite.count(10_000_000)/16)
 		go func() {
 			io.WriteString(conn, want)
-			conn.(interface{ CloseWrite() error }).CloseWrite()
+			closeWrite(conn)
 		}()
 		got, err := io.ReadAll(conn)
 		require.NoError(t, err)
 		same(t, want, string(got))
 	})
 	t.Run("ManyAtOnce", func(t *testing.T) {
-		errs := make(chan error, 50)
-		var wg sync.WaitGroup
-		for i := range cap(errs) {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				errs <- echo(b, address, fmt.Sprintf("message %d", i))
-			}()
-		}
-		wg.Wait()
-		for range cap(errs) {
-			require.NoError(t, <-errs)
-		}
+		require.NoError(t, together(50, func(i int) error {
+			return echo(b, address, fmt.Sprintf("message %d", i))
+		}))
 	})
 	t.Run("Deadline", func(t *testing.T) {
 		conn := b.dial(t, "tcp", address)
 		conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		_, err := conn.Read(make([]byte, 1))
-		var timeout net.Error
-		require.ErrorAs(t, err, &timeout)
-		require.True(t, timeout.Timeout())
+		require.Truef(t, isTimeout(err), "Read after its deadline: want a net.Error whose Timeout "+
+			"is true, got %v", err)
 	})
 	t.Run("CloseFreesRead", func(t *testing.T) {
 		conn := b.dial(t, "tcp", address)
@@ -154,7 +137,7 @@ func dialEcho(t *testing.T, b *box) {
 		case err := <-done:
 			require.Error(t, err)
 		case <-time.After(grace):
-			t.Fatal("Read hangs after Close")
+			t.Fatalf("Read has not returned %v after Close", grace)
 		}
 	})
 	t.Run("Unix", func(t *testing.T) {
@@ -164,14 +147,24 @@ func dialEcho(t *testing.T, b *box) {
 				`socket.socket(socket.AF_UNIX); s.bind("`+path+`"); s.listen()`,
 				`s.getsockname()[1]`, `0`).Replace(echoServer))
 		server.shown("port 0\n")
-		conn := b.dial(t, "unix", path)
-		_, err := io.WriteString(conn, "ping")
-		require.NoError(t, err)
-		pong := make([]byte, 4)
-		_, err = io.ReadFull(conn, pong)
-		require.NoError(t, err)
-		require.Equal(t, "pong", string(pong))
+		pings(t, b.dial(t, "unix", path))
 	})
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// pings sends "ping" to echoServer, and receives its answer.
+func pings(t *testing.T, conn net.Conn) {
+	t.Helper()
+	_, err := io.WriteString(conn, "ping")
+	require.NoError(t, err)
+	pong := make([]byte, 4)
+	_, err = io.ReadFull(conn, pong)
+	require.NoError(t, err)
+	require.Equal(t, "pong", string(pong))
 }
 
 // echo sends a message on a connection of its own, and checks what comes back.
@@ -187,18 +180,18 @@ func echo(b *box, address, message string) error {
 	if _, err := io.WriteString(conn, message); err != nil {
 		return err
 	}
-	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+	if err := closeWrite(conn); err != nil {
 		return err
 	}
 	got, err := io.ReadAll(conn)
 	if err == nil && string(got) != message {
-		err = fmt.Errorf("got %q back for %q", got, message)
+		err = fmt.Errorf("the echo of %q is %q", message, got)
 	}
 	return err
 }
 
+// dialErrors calls Dial for addresses where nothing listens.
 func dialErrors(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []struct{ name, network, address string }{
 		{"Refused", "tcp", "127.0.0.1:1"},
 		{"NoSocket", "unix", b.tmp + "/no socket"},

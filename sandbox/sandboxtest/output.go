@@ -2,10 +2,8 @@ package sandboxtest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// output: what a command printed, no byte more or less, as a person would read it.
+// output checks Output: what a command has printed, to the byte, as a person would read it.
 func (s *suite) output(t *testing.T) {
 	b := s.box(t)
 	b.scripts(t, "09_Exact", []script{
@@ -35,28 +33,29 @@ func (s *suite) output(t *testing.T) {
 			strings.Repeat("x", 80) + "\ny\n", 0, ""},
 		{"HigherThanTheTerminal", "seq 1 100", lines(1, 100), 0, ""},
 	})
-	t.Run("10_Lookalikes", func(t *testing.T) { lookalikes(t, b) })
-	t.Run("11_Bytes", func(t *testing.T) { bytesOfAllKinds(t, b) })
 	b.scripts(t, "12_Controls", controls())
-	t.Run("12_Queries", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t) // a terminal's answer would be typed into the next command
+	b.test(t, "12_RowsInParts", rowsInParts)
+	b.test(t, "12_Queries", func(t *testing.T, sh *shell) {
+		// an answer would be typed into the next command
 		same(t, "\n",
 			sh.output(`printf '\033[6n\033[c\033[>c\033[5n\033]11;?\007\033P+q544e\033\\\n'`))
 		res := sh.exec("read -r answer", sandbox.Yield(300*time.Millisecond))
 		same(t, "", res.Output)
-		require.NotEqual(t, sandbox.Exited, res.State, "read has been answered by nobody: %s",
-			show(res))
+		require.NotEqualf(t, sandbox.Exited, res.State, "read has got input that nobody has "+
+			"typed: %s", show(res))
 		sh.interrupt()
-		sh.lives()
 	})
-	t.Run("12_Tee", func(t *testing.T) { tee(t, b) })
-	t.Run("12_Writers", func(t *testing.T) { blockedTees(t, b) })
-	t.Run("12_JobWriters", func(t *testing.T) { jobWriters(t, b) })
-	t.Run("12_Panics", func(t *testing.T) { panics(t, b) })
-	t.Run("12_Follow", func(t *testing.T) { follow(t, b) })
-	t.Run("13_Large", func(t *testing.T) { large(t, b) })
-	t.Run("13_MaxOutput", func(t *testing.T) { maxOutput(t, b) })
+	b.test(t, "13_MaxOutput", maxOutput)
+	b.sections(t, []section{
+		{"10_Lookalikes", lookalikes},
+		{"11_Bytes", bytesOfAllKinds},
+		{"12_Tee", tee},
+		{"12_Writers", blockedTees},
+		{"12_JobWriters", jobWriters},
+		{"12_Panics", panics},
+		{"12_Follow", follow},
+		{"13_Large", large},
+	})
 	b.scripts(t, "14_Order", []script{
 		{"StdoutAndStderr",
 			`i=0; while [ "$i" -lt 200 ]; do i=$((i + 1)); echo "$i"; echo "e$i" >&2; done`,
@@ -65,28 +64,23 @@ func (s *suite) output(t *testing.T) {
 			repeat("o%[1]d\ne%[1]d\n", 3), 0, ""},
 		{"OfTheShellItself", "echo a\nnosuchcommand 2>/dev/null\necho b", "a\nb\n", 0, ""},
 	})
-	t.Run("14_LastOutput", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "14_LastOutput", func(t *testing.T, sh *shell) {
 		for i := range s.count(1000) {
 			res := sh.exec(fmt.Sprintf(`sh -c 'printf "%%s" "last words %d"; exit 3'`, i))
-			exited(t, res, 3)
-			same(t, fmt.Sprintf("last words %d", i), res.Output)
+			exitedWith(t, res, 3, fmt.Sprintf("last words %d", i))
 		}
 		want := strings.Repeat("x", 70_000)
 		for range 20 {
 			res := sh.exec(`sh -c 'head -c 70000 /dev/zero | tr "\0" x; kill -9 $$'`)
 			exited(t, res, 137)
-			// the shell may add "Killed"
-			require.True(t, strings.HasPrefix(res.Output, want), "%s", show(res))
+			// the shell may print "Killed" after it
+			require.True(t, strings.HasPrefix(res.Output, want), show(res))
 		}
-		sh.lives()
 	})
 }
 
-// lookalikes: output that resembles what an engine might look for.
+// lookalikes prints what an implementation might look for.
 func lookalikes(t *testing.T, b *box) {
-	t.Parallel()
 	b.scripts(t, "Printed", []script{
 		{"TheCommand", "printf 'cat self\\n' > self\ncat self", "cat self\n", 0, ""},
 		{"TheCommandTwice", "echo echo", "echo\n", 0, ""},
@@ -108,50 +102,39 @@ func lookalikes(t *testing.T, b *box) {
 		{"Set", "set"},
 		{"Trace", `set -x; : "$PS1"; set +x`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			out := sh.output(c.command + "\necho end")
 			require.Truef(t, strings.HasSuffix(out, "end\n"), "output is %s", brief(out))
-			sh.lives()
 		})
 	}
-	// the raw bytes of an earlier command, markers and all if they hold any
-	t.Run("Replay", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	// the raw bytes of an earlier command, with all markers in them
+	b.test(t, "Replay", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
 		exited(t, sh.exec("echo first; false", sandbox.Tee(&raw)), 1)
 		out := sh.output("printf '%s' " + quote(raw.String()) + "; echo end")
 		same(t, "first\nend\n", out)
-		sh.lives()
 	})
-	t.Run("XTrace", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "XTrace", func(t *testing.T, sh *shell) {
 		require.Contains(t, sh.output("set -x; echo a; set +x"), "+ echo a\na\n")
 		sh.lives()
 		sh.exec("set -x")
-		for range 3 { // and nothing of the engine's own
+		for range 3 {
 			out := sh.output("echo a")
 			require.Contains(t, out, "+ echo a\na\n")
-			require.Less(t, len(out), 200, "output is %s", brief(out))
+			require.Less(t, len(out), 200, "output has the implementation's own commands: %s",
+				brief(out))
 		}
 		sh.exec("set +x")
-		sh.lives()
 	})
-	t.Run("Verbose", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Verbose", func(t *testing.T, sh *shell) {
 		sh.exec("set -v")
 		require.Contains(t, sh.output("echo a"), "a\n")
 		sh.exec("set +v")
-		sh.lives()
 	})
 }
 
+// bytesOfAllKinds prints bytes that are no text.
 func bytesOfAllKinds(t *testing.T, b *box) {
-	t.Parallel()
 	b.scripts(t, "Printed", []script{
 		{"NotUTF8", `printf '\377\376a\300\n'`, "\ufffda\ufffd\n", 0, ""},
 		{"Latin1", `printf 'caf\351\n'`, "caf\ufffd\n", 0, ""},
@@ -167,30 +150,21 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 			""},
 		{"ManyRunes", `yes 日本 | head -n 30000`, strings.Repeat("日本\n", 30000), 0, ""},
 	})
-	// in UTF-8, 0x80 to 0x9f are parts of runes: ě is C4 9B, and 9B is CSI elsewhere
-	t.Run("C1Controls", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	// 0x80 to 0x9F are parts of runes in UTF-8, where ě is C4 9B; by itself, 9B is the control CSI
+	b.test(t, "C1Controls", func(t *testing.T, sh *shell) {
 		same(t, "ěščřž 1;2m\n", sh.output("printf '%s\\n' 'ěščřž 1;2m'"))
-		sh.lives()
 	})
-	t.Run("RandomToTee", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "RandomToTee", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
+		// with queries that a terminal answers, as random bytes may have
 		sh.output("{ head -c 1000000 /dev/urandom | LC_ALL=C tr -d '\\r'; printf " +
 			"'\\033[c\\033[6n'; } > random; stty -echo")
-		// a terminal answers such queries, which are in a million random bytes now and then
 		sh.output("cat random", sandbox.Tee(&raw))
 		sh.output("stty echo")
-		same(t, b.script(t, `cat "$1"`, sh.dir+"/random"), unix(raw.Bytes()))
-		sh.lives()
+		same(t, b.cat(t, sh.dir+"/random"), unix(raw.Bytes()))
 	})
-	t.Run("Random", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Random", func(t *testing.T, sh *shell) {
 		sh.output(fmt.Sprintf("head -c %d /dev/urandom", b.suite.count(10_000_000)))
-		sh.lives()
 	})
 }
 
@@ -214,6 +188,12 @@ func controls() []script {
 		{"ManySteps",
 			`i=0; while [ "$i" -lt 5000 ]; do i=$((i + 1)); printf '\rstep %s' "$i"; done; echo`,
 			"step 5000\n", 0, ""},
+		{"RowsRewritten", `printf 'a 1\nb 1\n\033[2A\033[Ka 2\n\033[Kb 2\n'`, "a 2\nb 2\n", 0, ""},
+		{"RowsErased", `printf 'a\nb\nc\n\033[2A\033[Jdone\n'`, "a\ndone\n", 0, ""},
+		{"RowsNumbered", `printf 'log\n\0337\033[24;1H50%%\0338more\n'`, "log\nmore\n50%", 0, ""},
+		{"ManyRedraws", redraws(200, 8) + `; echo end`, rows(200, 8) + "end\n", 0, ""},
+		{"Cleared", `for i in 1 2 3; do printf '\033[H\033[2J%s\n' "$i"; done`, "3\n", 0, ""},
+		{"SizeProbe", `printf 'a\0337\033[r\033[999;999H\0338b\n'`, "ab\n", 0, ""},
 		{"CarriageReturnNewline", `printf 'a\r\nb\r\n'`, "a\nb\n", 0, ""},
 		{"CarriageReturnTwice", `printf 'a\r\r\nb\n'`, "a\nb\n", 0, ""},
 		{"CarriageReturnAtTheEnd", `printf 'abc\r'`, "abc", 0, ""},
@@ -232,123 +212,58 @@ func controls() []script {
 	}
 }
 
-// A watcher is a Tee that calls seen once, when it has got text.
-type watcher struct {
-	text string
-	seen func()
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	done bool
+// redraws returns a script that draws a progress of n rows, that many times.
+func redraws(times, n int) string {
+	return fmt.Sprintf(`i=0; while [ "$i" -lt %d ]; do [ "$i" = 0 ] || printf '\033[%dA'; `+
+		`i=$((i + 1)); for row in %s; do printf '\033[2Krow %%s at %%s\n' "$row" "$i"; done; done`,
+		times, n, strings.ReplaceAll(strings.TrimSpace(lines(1, n)), "\n", " "))
 }
 
-func (w *watcher) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buf.Write(p)
-	if !w.done && strings.Contains(w.buf.String(), w.text) {
-		w.done = true
-		w.seen()
+// rows returns n rows as redraws leaves them.
+func rows(at, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "row %d at %d\n", i+1, at)
 	}
-	return len(p), nil
+	return b.String()
 }
 
-type failingWriter struct{ calls int }
-
-func (w *failingWriter) Write([]byte) (int, error) { w.calls++; return 0, errors.New("disk full") }
-
-func tee(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("Raw", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		var raw bytes.Buffer
-		same(t, "red\n", sh.output(`printf '\033[31mred\033[0m\n'`, sandbox.Tee(&raw)))
-		same(t, "\x1b[31mred\x1b[0m\n", unix(raw.Bytes()))
-	})
-	t.Run("AllOfALot", func(t *testing.T) { // more than Output keeps
-		t.Parallel()
-		sh := b.open(t)
-		var raw bytes.Buffer
-		res := sh.exec("seq 1 50000", sandbox.Tee(&raw), sandbox.MaxOutput(1000))
-		exited(t, res, 0)
-		same(t, lines(1, 50000), unix(raw.Bytes()))
-	})
-	t.Run("AsItComes", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		seen := make(chan struct{})
-		go func() {
-			<-seen
-			b.sh(t, `: > "$1"`, sh.dir+"/go")
-		}()
-		w := &watcher{text: "one\n", seen: func() { close(seen) }}
-		res := sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two", sandbox.Tee(w),
-			sandbox.Yield(grace))
-		if !w.done {
-			close(seen)
-		}
-		exited(t, res, 0)
-		same(t, "one\ntwo\n", res.Output)
-	})
-	t.Run("OfEveryCall", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		var first, second bytes.Buffer
-		waiting(t, sh.exec("printf 'name? '; read -r n; echo hello $n", sandbox.Tee(&first)),
-			sandbox.Line)
-		same(t, "name? ", first.String())
-		exited(t, sh.input("ann\n", sandbox.Tee(&second)), 0)
-		same(t, "ann\nhello ann\n", unix(second.Bytes()))
-		same(t, "name? ", first.String())
-	})
-	t.Run("Error", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		w := &failingWriter{}
-		same(t, lines(1, 10000), sh.output("seq 1 5000; sleep 0.1; seq 5001 10000", sandbox.Tee(w)))
-		require.Equal(t, 1, w.calls, "writes after the first error")
-		sh.lives()
-	})
+// rowsInParts takes a Result while a progress display of several rows is half way. What was in that
+// Result and is rewritten comes again, whole.
+func rowsInParts(t *testing.T, sh *shell) {
+	res := sh.exec(redraws(100, 5)+`; echo same; read answer; printf '\033[7A'; `+redraws(200, 5)+
+		`; printf '\nanswer %s\n' "$answer"`, sandbox.AtQuestion(sandbox.Return))
+	require.Equal(t, sandbox.Waiting, res.State)
+	same(t, rows(100, 5)+"same\n", res.Output)
+	same(t, rows(200, 5)+"answer ok\n", sh.input("ok\n").Output)
 }
 
+// large prints much.
 func large(t *testing.T, b *box) {
-	t.Parallel()
 	n := b.suite.count(20_000_000)
-	t.Run("OneLine", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "OneLine", func(t *testing.T, sh *shell) {
 		out := sh.output(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; echo`, n),
 			sandbox.MaxOutput(2*n))
 		same(t, strings.Repeat("x", n)+"\n", out)
-		sh.lives()
 	})
-	t.Run("OneLineWithoutEnd", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		res := sh.exec(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x`, n))
-		exited(t, res, 0)
-		cut(t, res, strings.Repeat("x", n), sandbox.DefaultMaxOutput)
-		sh.lives()
+	b.test(t, "OneLineWithoutEnd", func(t *testing.T, sh *shell) {
+		cut(t, sh.exec(fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x`, n)),
+			strings.Repeat("x", n), sandbox.DefaultMaxOutput)
 	})
-	t.Run("ManyLines", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ManyLines", func(t *testing.T, sh *shell) {
 		same(t, lines(1, 100_000), sh.output("seq 1 100000"))
-		sh.lives()
 	})
-	t.Run("ManyEmptyLines", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ManyEmptyLines", func(t *testing.T, sh *shell) {
 		same(t, strings.Repeat("\n", 200_000), sh.output("yes '' | head -n 200000"))
-		sh.lives()
 	})
 }
 
-// cut checks that res holds head and tail of whole, which was larger than most bytes, and counts
-// what is between.
+// cut checks that a command has printed whole, that Output is its head and tail, of about most
+// bytes, and that Omitted counts the rest.
 func cut(t testing.TB, res *sandbox.Result, whole string, most int) {
 	t.Helper()
-	const leeway = 8 // not to cut a rune or a line end
+	exited(t, res, 0)
+	const leeway = 8 // a rune or a line end is not cut
 	require.LessOrEqualf(t, len(res.Output), most+leeway, "bytes of Output for MaxOutput(%d)", most)
 	require.EqualValuesf(t, len(whole), int64(len(res.Output))+res.Omitted,
 		"bytes kept and omitted: %s", show(res))
@@ -359,43 +274,35 @@ func cut(t testing.TB, res *sandbox.Result, whole string, most int) {
 		most)
 }
 
-func maxOutput(t *testing.T, b *box) {
-	t.Parallel()
-	sh := b.open(t)
+// printedWhole checks that Output is whole.
+func printedWhole(t testing.TB, res *sandbox.Result, whole string) {
+	t.Helper()
+	exitedWith(t, res, 0, whole)
+	require.Zero(t, res.Omitted, "Omitted")
+}
+
+func maxOutput(t *testing.T, sh *shell) {
 	whole := lines(1, 100_000)
 	for _, most := range []int{100, 1000, 4096, 100_000} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
-			res := sh.with(t).exec("seq 1 100000", sandbox.MaxOutput(most))
-			exited(t, res, 0)
-			cut(t, res, whole, most)
+			cut(t, sh.with(t).exec("seq 1 100000", sandbox.MaxOutput(most)), whole, most)
 		})
 	}
-	t.Run("Exactly", func(t *testing.T) {
-		res := sh.with(t).exec("seq 1 100", sandbox.MaxOutput(len(lines(1, 100))))
-		same(t, lines(1, 100), res.Output)
-		require.Zero(t, res.Omitted, "Omitted")
-	})
-	t.Run("Default", func(t *testing.T) { // for zero and less, too
-		res := sh.with(t).exec("seq 1 100", sandbox.MaxOutput(0))
-		same(t, lines(1, 100), res.Output)
-		require.Zero(t, res.Omitted, "Omitted")
-	})
+	for name, most := range map[string]int{"Exactly": len(lines(1, 100)), "Default": 0} {
+		t.Run(name, func(t *testing.T) {
+			printedWhole(t, sh.with(t).exec("seq 1 100", sandbox.MaxOutput(most)), lines(1, 100))
+		})
+	}
 	t.Run("HoldsForOneCall", func(t *testing.T) {
 		sh := sh.with(t)
 		require.NotZero(t, sh.exec("seq 1 1000", sandbox.MaxOutput(100)).Omitted, "Omitted")
-		res := sh.exec("seq 1 1000")
-		same(t, lines(1, 1000), res.Output)
-		require.Zero(t, res.Omitted, "Omitted")
+		printedWhole(t, sh.exec("seq 1 1000"), lines(1, 1000))
 	})
 	t.Run("EachResultCountsItsOwn", func(t *testing.T) {
 		sh := sh.with(t)
 		res := sh.exec("seq 1 1000; read -r x; seq 1 10", sandbox.MaxOutput(100))
 		waiting(t, res, sandbox.Line)
 		require.NotZero(t, res.Omitted, "Omitted")
-		res = sh.input("\n")
-		exited(t, res, 0)
-		same(t, "\n"+lines(1, 10), res.Output)
-		require.Zero(t, res.Omitted, "Omitted")
+		printedWhole(t, sh.input("\n"), "\n"+lines(1, 10))
 	})
-	sh.lives()
 }

@@ -12,78 +12,51 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// callers: what a call may ask for besides an end: silence, an answer to questions that nobody will
-// give, typing alone.
+// callers uses Idle, AtQuestion and Type.
 func callers(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("Idle", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Idle", func(t *testing.T, sh *shell) {
 		m := b.marker(t)
 		res := sh.exec("echo one; echo two; sleep "+string(m), sandbox.Idle(500*time.Millisecond))
-		running(t, res)
-		same(t, "one\ntwo\n", res.Output)
+		runningWith(t, res, "one\ntwo\n")
 		require.Equal(t, -1, res.ExitCode)
-		res = sh.wait(sandbox.Idle(50 * time.Millisecond))
-		running(t, res)
-		require.Empty(t, res.Output)
+		runningWith(t, sh.wait(sandbox.Idle(50*time.Millisecond)), "")
 		exited(t, sh.interrupt(), 130)
 		b.gone(t, m)
 		exited(t, sh.exec("(exit 4)", sandbox.Idle(grace)), 4)
-		sh.lives()
 	})
-	t.Run("IdleIsSilence", func(t *testing.T) { // not the time since the call's begin
-		t.Parallel()
-		sh := b.open(t)
+	// Idle counts from the last output, not from the call
+	b.test(t, "IdleIsSilence", func(t *testing.T, sh *shell) {
 		res := sh.exec("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done; (exit 4)",
 			sandbox.Idle(1200*time.Millisecond))
-		exited(t, res, 4)
-		same(t, lines(1, 8), res.Output)
-		sh.lives()
+		exitedWith(t, res, 4, lines(1, 8))
 	})
-	t.Run("EndInput", func(t *testing.T) {
-		t.Parallel()
+	b.test(t, "EndInput", func(t *testing.T, sh *shell) {
 		end := sandbox.AtQuestion(sandbox.EndInput)
-		sh := b.open(t)
-		res := sh.exec("cat; echo after", end)
-		exited(t, res, 0)
-		same(t, "after\n", res.Output)
+		exitedWith(t, sh.exec("cat; echo after", end), 0, "after\n")
 		exited(t, sh.exec("read -r x", end), 1)
-		res = sh.exec("cat; echo first; read -r x; echo \"<$x>\"", end) // once
-		waiting(t, res, sandbox.Line)
-		same(t, "first\n", res.Output)
+		res := sh.exec("cat; echo first; read -r x; echo \"<$x>\"", end) // once
+		waitingWith(t, res, "first\n", sandbox.Line)
 		exited(t, sh.input("y\n", end), 0)
-		sh.lives()
 	})
-	t.Run("EndInputOfInput", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "EndInputOfInput", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("cat"), sandbox.Line)
-		res := sh.input("a\n", sandbox.AtQuestion(sandbox.EndInput))
-		exited(t, res, 0)
-		same(t, "a\na\n", res.Output)
-		sh.lives()
+		exitedWith(t, sh.input("a\n", sandbox.AtQuestion(sandbox.EndInput)), 0, "a\na\n")
 	})
-	t.Run("Fail", func(t *testing.T) {
-		t.Parallel()
+	b.test(t, "Fail", func(t *testing.T, sh *shell) {
 		fail := sandbox.AtQuestion(sandbox.Fail)
-		sh := b.open(t)
 		res := sh.fails(sandbox.ErrQuestion, "Execute",
-			sh.executes(`printf 'name? '; read -r x; echo "<$x>"`, fail))
+			sh.executeCall(`printf 'name? '; read -r x; echo "<$x>"`, fail))
 		require.NotNil(t, res)
 		exited(t, res, 130)
 		require.True(t, strings.HasPrefix(res.Output, "name? "), show(res))
 		sh.lives()
 		exited(t, sh.exec("(exit 4)", fail), 4)
 		waiting(t, sh.exec("read -r x; read -r y"), sandbox.Line)
-		exited(t, sh.fails(sandbox.ErrQuestion, "Input", sh.inputs("a\n", fail)), 130)
-		sh.lives()
+		exited(t, sh.fails(sandbox.ErrQuestion, "Input", sh.inputCall("a\n", fail)), 130)
 	})
-	t.Run("Type", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "Type", func(t *testing.T, sh *shell) {
 		typed := func(text string) error {
-			_, err := within(b, t, "Type", empty(func(ctx context.Context) error {
+			_, err := within(b, t, "Type", noResult(func(ctx context.Context) error {
 				return sh.Type(ctx, text)
 			}))
 			return err
@@ -93,21 +66,18 @@ func callers(t *testing.T, b *box) {
 			sandbox.Line)
 		require.NoError(t, typed("on"))
 		require.NoError(t, typed("e\n")) // returns while the command goes on
-		b.script(t, `: > "$1"`, sh.dir+"/go")
-		res := sh.wait()
-		exited(t, res, 0)
-		same(t, "one\n<one>\n", res.Output)
+		sh.touch("go")
+		exitedWith(t, sh.wait(), 0, "one\n<one>\n")
 		require.ErrorIs(t, typed("echo typed\n"), sandbox.ErrIdle)
-		sh.lives()
 	})
 }
 
-// resultFields: what else a Result says, and when.
+// resultFields checks fields of Result.
 func resultFields(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("ExitCode", func(t *testing.T) { // only of what has ended
-		t.Parallel()
-		sh := b.open(t)
+	omitted(t, b)
+	fullScreenField(t, b)
+	// -1 until the command has ended
+	b.test(t, "ExitCode", func(t *testing.T, sh *shell) {
 		res := sh.exec("read -r x; until [ -e go ]; do sleep 0.02; done; (exit 4)")
 		waiting(t, res, sandbox.Line)
 		require.Equal(t, -1, res.ExitCode)
@@ -121,13 +91,27 @@ func resultFields(t *testing.T, b *box) {
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, -1, res.ExitCode)
-		b.script(t, `: > "$1"`, sh.dir+"/go")
+		sh.touch("go")
 		exited(t, sh.wait(), 4)
-		sh.lives()
 	})
-	t.Run("OmittedAt", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	// a program asks for the terminal's size so
+	b.test(t, "CursorWhereAsked", func(t *testing.T, sh *shell) {
+		same(t, "        24 x 80, 5 7\n", sh.output(`old=$(stty -g); stty raw -echo min 0 time 100
+printf '\0337\033[r\033[999;999H\033[6n\0338\033[5;7H\033[6n\033[9;9H' >/dev/tty
+answer() { dd bs=1 count=$1 2>/dev/null </dev/tty | tr -dc '0-9;' | tr ';' ' '; }
+a=$(answer 8) b=$(answer 6); stty "$old"; echo "${a% *} x ${a#* }, $b"`))
+	})
+	b.sections(t, []section{{"Incomplete", incomplete}})
+	parallel(t, "OfAJob", func(t *testing.T) {
+		res := b.start(t, "echo x").ends(0)
+		require.Zero(t, res.Omitted, "Omitted")
+		same(t, "x\n", res.Output)
+	})
+}
+
+// omitted checks Omitted and OmittedAt.
+func omitted(t *testing.T, b *box) {
+	b.test(t, "OmittedAt", func(t *testing.T, sh *shell) {
 		all := lines(1, 10_000)
 		for _, n := range []int{1, 10, 999, 5000, len(all) - 1} {
 			res := sh.exec("seq 1 10000", sandbox.MaxOutput(n))
@@ -140,13 +124,10 @@ func resultFields(t *testing.T, b *box) {
 				require.Equal(t, byte('\n'), all[len(all)-len(tail)-1], show(res))
 			}
 		}
-		res := sh.exec("echo a")
-		require.Zero(t, res.Omitted)
-		sh.lives()
+		require.Zero(t, sh.exec("echo a").Omitted)
 	})
-	t.Run("OmittedRunes", func(t *testing.T) { // none is cut
-		t.Parallel()
-		sh := b.open(t)
+	// no rune is cut
+	b.test(t, "OmittedRunes", func(t *testing.T, sh *shell) {
 		for n := 1000; n < 1006; n++ {
 			res := sh.exec(
 				`i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); printf '\342\202\254'; done`,
@@ -155,22 +136,19 @@ func resultFields(t *testing.T, b *box) {
 			require.Emptyf(t, strings.ReplaceAll(res.Output, "€", ""), "%s", show(res))
 			require.EqualValues(t, 3000, int64(len(res.Output))+res.Omitted)
 		}
-		sh.lives()
 	})
-	t.Run("FullScreen", func(t *testing.T) {
-		t.Parallel()
+}
+
+// fullScreenField checks FullScreen.
+func fullScreenField(t *testing.T, b *box) {
+	parallel(t, "FullScreen", func(t *testing.T) {
 		for _, c := range []struct{ name, needs, command, leave string }{
 			{"vim", "vim", "vim -u NONE -N f", ":q!\r"},
 			{"less", "less", "LESS= less numbers", "q"},
 		} {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
+			b.test(t, c.name, func(t *testing.T, sh *shell) {
 				b.need(t, c.needs)
-				if code, _, _ := b.sh(t, c.needs+" --version"); code != 0 {
-					b.suite.skip(t, "the box's "+c.needs+" is busybox's, which leaves the screen "+
-						"as it is")
-				}
-				sh := b.open(t)
+				b.needScript(t, "busybox's uses no alternate screen", c.needs+" --version")
 				require.False(t, sh.exec("TERM=xterm; seq 1 200 > numbers").FullScreen)
 				res := sh.exec(c.command)
 				waiting(t, res, sandbox.Keys)
@@ -178,13 +156,10 @@ func resultFields(t *testing.T, b *box) {
 				res = sh.input(c.leave)
 				exited(t, res, 0)
 				require.False(t, res.FullScreen, show(res))
-				sh.lives()
 			})
 		}
 	})
-	t.Run("KilledFullScreen", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "KilledFullScreen", func(t *testing.T, sh *shell) {
 		res := sh.exec(`sh -c 'printf "\033[?1049h\033[9;2Hmenu\033[1;1H"; kill -9 $$'; echo rc $?`)
 		exited(t, res, 0)
 		require.Contains(t, res.Output, "rc 137\n")
@@ -192,39 +167,15 @@ func resultFields(t *testing.T, b *box) {
 		require.True(t, res.FullScreen, show(res))
 		require.Equal(t, " menu", sh.screen().Lines[8])
 
-		res = sh.exec("echo next") // it finds the normal screen
+		res = sh.exec("echo next") // on the normal screen
 		same(t, "next\n", res.Output)
 		require.False(t, res.FullScreen, show(res))
 		require.NotContains(t, sh.screen().Lines, " menu")
 	})
-	t.Run("CursorWhereAsked", func(t *testing.T) { // a terminal's size is asked for so
-		t.Parallel()
-		sh := b.open(t)
-		same(t, "24 x 80, 5 7\n", sh.output(`old=$(stty -g); stty raw -echo min 0 time 100
-printf '\0337\033[r\033[999;999H\033[6n\0338\033[5;7H\033[6n\033[9;9H' >/dev/tty
-answer() { dd bs=1 count=$1 2>/dev/null </dev/tty | tr -dc '0-9;' | tr ';' ' '; }
-a=$(answer 8) b=$(answer 6); stty "$old"; echo "${a% *} x ${a#* }, $b"`))
-	})
-	t.Run("Incomplete", func(t *testing.T) { incomplete(t, b) })
-	t.Run("OfAJob", func(t *testing.T) {
-		t.Parallel()
-		res, err := within(b, t, "Background", func(ctx context.Context) (*sandbox.Result, error) {
-			job, err := b.Background(ctx, "echo x")
-			if err != nil {
-				return nil, err
-			}
-			return job.Wait(ctx)
-		})
-		require.NoError(t, err)
-		require.Equal(t, sandbox.Exited, res.State)
-		require.Zero(t, res.Omitted, "Omitted")
-		same(t, "x\n", res.Output)
-	})
 }
 
-// incomplete: the shell wanted more than it was given.
+// incomplete checks Incomplete: whether the shell needs more lines to execute the command.
 func incomplete(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, command string
 		want          bool
@@ -247,16 +198,13 @@ func incomplete(t *testing.T, b *box) {
 		{"OfAScript", "printf 'if true; then\\n' > s; sh ./s", false},
 		{"OfAChild", "sh -c 'echo \"a'", false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			res := sh.exec(c.command)
 			exited(t, res)
 			if c.name == "HereDocument" && !b.bash && !res.Incomplete {
-				return // dash and busybox ash say nothing of it
+				return // dash and busybox ash do not report it
 			}
 			require.Equalf(t, c.want, res.Incomplete, "Incomplete: %s", show(res))
-			sh.lives()
 		})
 	}
 }

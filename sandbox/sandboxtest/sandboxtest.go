@@ -1,5 +1,5 @@
-// Package sandboxtest is the conformance suite of sandboxes: it runs what users of such systems
-// have been bitten by against any [sandbox.Sandbox], ours or not.
+// Package sandboxtest is a conformance suite for any implementation of [sandbox.Sandbox]. Its cases
+// are the problems that users of such systems have met.
 //
 //	func TestConformance(t *testing.T) {
 //		sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
@@ -15,31 +15,32 @@
 //		})
 //	}
 //
-// The groups of cases run side by side: Run returns at once, and they go on when the calling test
-// has returned. What is to happen after them belongs in a Cleanup, not behind Run or in a defer.
+// The groups of cases are parallel subtests: Run returns at once, and they run after the calling
+// test has returned. What must happen after them belongs in a Cleanup, not after Run or in a defer.
 //
-// # What it takes for granted
+// # What a box needs
 //
-// A box has a POSIX shell (bash, dash or busybox ash: the suite asks which), /dev/null, /dev/tty, a
-// writable /tmp and the standard utilities. All else it looks for first: a case whose program
-// (python3, less, sudo, …) or shell (arrays, [[ ]]) the box does not have is skipped with the
-// reason, one whose method returns errors.ErrUnsupported as "unsupported by this box", and all that
-// were left out are listed in the end. Nothing needs a network or changes the machine the box is
-// on: what it makes is in a temporary directory, and questions that would do more are answered with
-// no.
+// A box needs a POSIX shell (bash, dash or busybox ash; the suite finds out which), /dev/null,
+// /dev/tty, a writable /tmp and the standard utilities. The suite looks for everything else before
+// it uses it. A case is skipped, with the reason, if the box lacks its program (python3, less,
+// sudo, …), if the box's shell lacks its feature (arrays, [[ ]]), or if a method returns
+// [errors.ErrUnsupported]. After the last case, the suite logs all that were skipped.
 //
-// # How it is laid out
+// No case needs a network, and none changes the machine of the box: files are in temporary
+// directories, and questions that would change more are answered with no.
 //
-// One file and one group of subtests for each section of the list of cases; a subtest begins with
-// its case's number, as in TestConformance/Syntax/03_HereDocuments. Each group has a box of its
-// own, and most cases a session of their own in it. Every call has a minute: one that takes longer
-// fails, and one that does not heed its context even shows where everything hangs.
+// # Groups, sections, cases
+//
+// A group has a box, most cases have a session of their own in that box. The name of a section
+// begins with its number, as in TestConformance/Syntax/03_HereDocuments. A call fails if it takes
+// longer than a minute. If it does not return after its context has ended, the failure shows the
+// stacks of all goroutines.
 //
 // # How long it takes
 //
-// The cases wait more than they work, and all of them are parallel subtests. How many run at once
-// is go test's -parallel: four times the number of processors keeps these busy. [Full] makes the
-// suite repeat and copy as much as its rarest failures took; [Groups] chooses what to run.
+// The cases wait more than they work. The flag -parallel of go test says how many run at once: four
+// times the number of processors keeps these busy. [Full] adds repetitions and large copies, and
+// [Groups] chooses what to run.
 package sandboxtest
 
 import (
@@ -61,56 +62,56 @@ type options struct {
 	sessions int
 	full     bool
 
-	lossyEcho bool
-	plain     bool
-	groups    []string
-	fourths   []int
+	plain      bool
+	groups     []string
+	fourths    []int
+	everyTrial bool
 }
 
-// Boxes sets how many sandboxes are made at once by Concurrency/48_Boxes. Default: 5, with [Full]
-// 20; 0 leaves the case out.
+// Boxes sets how many sandboxes Concurrency/48_Boxes makes at once. The default is 5, with [Full]
+// 20. If n is 0, the case is skipped.
 func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 
-// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once, and Zoo,
-// which has 10 at most. Default: 10, with [Full] 50; 0 leaves the former out.
+// Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. The default
+// is 10, with [Full] 50. If n is 0, the case is skipped. Zoo and Certainty open as many, but 10 at
+// most.
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
-// Full has the suite repeat what fails only now and then as often as that took to be seen, up to
-// 1,000 times, and move as much data as was lost, up to 100 MB, and try every row of Zoo, some a
-// hundred times. Without it the former are a tenth and of the latter every fourth is tried
-// ([Fourths]): enough for every day, where a nightly run is full.
+// Full runs the suite at full size, for a nightly run. Cases that find rare failures repeat up to
+// 1,000 times and move up to 100 MB, and all rows of Zoo run, some a hundred times. Without Full,
+// cases repeat a tenth as often, and a quarter of Zoo's and Certainty's rows run: see [Fourths] and
+// [EveryTrial].
 func Full() Option { return func(o *options) { o.full = true } }
 
 // Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction,
-// Time, Background, Run, Files, Network, Life, Concurrency, User, Zoo, ZooOften, Adversary. One
-// that is not among them fails the test. Default: all.
+// Time, Background, Run, Files, Network, Life, Concurrency, User, Zoo, ZooOften, Certainty,
+// CertaintyOften, Adversary. Any other name fails the test. The default is all.
 //
-// It is for a second box on the same engine, of which only the transport is to be shown. One that
-// has been run by no other needs all.
+// Groups is for a second kind of box on the same engine, whose tests only need to show the
+// transport.
 func Groups(names ...string) Option {
 	return func(o *options) { o.groups = append(o.groups, names...) }
 }
 
-// Fourths chooses which fourths of the rows of Zoo are tried without [Full], 0 to 3, so that boxes
-// which look at programs in the same way can share them. Default: the first, which has besides its
-// own the rows that [PlainSSHD] leaves out.
+// Fourths chooses the quarters of Zoo's and Certainty's rows, numbered 0 to 3, that run without
+// [Full]. Several kinds of boxes that look at programs in the same way can divide the quarters
+// among them. The default is quarter 0, which also has all rows of Zoo that [PlainSSHD] skips.
 func Fourths(n ...int) Option { return func(o *options) { o.fourths = n } }
 
-// LossyEcho is for a box that types to a terminal without seeing how much the terminal has echoed,
-// as over a plain sshd. While a program prints, Linux drops of the echo what its buffer of 4 KiB
-// does not hold: 27_Input does not ask for all of it.
-func LossyEcho() Option { return func(o *options) { o.lossyEcho = true } }
+// EveryTrial runs all rows of Certainty, as [Full] does, each for as long as without it.
+func EveryTrial() Option { return func(o *options) { o.everyTrial = true } }
 
-// PlainSSHD is for a box over a plain sshd, which looks at programs by a script: it leaves out the
-// rows of Zoo that say why such a script cannot tell.
+// PlainSSHD is for a box over a plain sshd, without a program of its own on the other side. Such a
+// box looks at programs by a script. Cases that the script cannot decide are skipped. Nor does the
+// box see how much of its input a terminal has echoed. While a program prints, Linux drops echo
+// that does not fit a buffer of 4 KiB, so Interaction/27_Input does not demand all of it.
 func PlainSSHD() Option { return func(o *options) { o.plain = true } }
 
 // Run runs the suite, in parallel subtests of t.
 //
-// The factory makes a new sandbox each time it is called, from several goroutines: one for each of
-// the 16 groups and about ten for Life, all of which may exist at once, and those of [Boxes] beside
-// them. The suite closes every sandbox, and the factory may register a Cleanup that closes it
-// again.
+// The factory returns a new sandbox each time. It is called from several goroutines at once, about
+// 25 times, and once more for each of [Boxes]. All these sandboxes may exist at the same time. The
+// suite closes every sandbox; the factory may register a Cleanup that closes it again.
 func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Option) {
 	t.Helper()
 	s := &suite{options: options{boxes: -1, sessions: -1}, factory: factory}
@@ -122,12 +123,12 @@ func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Optio
 	groups := s.all()
 	for _, name := range s.groups {
 		if !slices.ContainsFunc(groups, func(g group) bool { return g.name == name }) {
-			t.Fatalf("sandboxtest.Groups(%q): there is no such group", name)
+			t.Fatalf("sandboxtest.Groups(%q): there is no such group: see its documentation", name)
 		}
 	}
 	t.Cleanup(func() {
 		if len(s.skipped) > 0 {
-			t.Logf("left out:\n%s", strings.Join(s.skipped, "\n"))
+			t.Logf("skipped:\n%s", strings.Join(s.skipped, "\n"))
 		}
 	})
 	for _, g := range groups {
@@ -141,15 +142,17 @@ func Run(t *testing.T, factory func(t testing.TB) sandbox.Sandbox, opts ...Optio
 	}
 }
 
-// A group is the cases of one section, which share a box where they can.
+// A group is a subtest of Run. Its cases share a box where they can.
 type group struct {
 	name string
 	test func(*testing.T)
 }
 
-// all are the groups, those that take longest first: the others fill in the gaps.
+// all returns the groups. Those that take longest come first, so that the others fill the gaps.
 func (s *suite) all() []group {
 	return []group{
+		{"Certainty", s.certainty},
+		{"CertaintyOften", s.certaintyOften},
 		{"Zoo", s.zoo},
 		{"ZooOften", s.zooOften},
 		{"Time", s.time},
@@ -174,27 +177,27 @@ type suite struct {
 	options
 	factory func(testing.TB) sandbox.Sandbox
 
-	programs sync.Map     // name → bool: is it in the boxes?
+	programs sync.Map     // a program's name → bool: whether the boxes have it
 	markers  atomic.Int64 // the last marker
 
 	mu      sync.Mutex
 	skipped []string
 }
 
-// defaults fills in what no option has said.
+// defaults sets what no option has set.
 func (s *suite) defaults() {
 	if s.boxes < 0 {
-		s.boxes = s.few(5, 20)
+		s.boxes = s.pick(5, 20)
 	}
 	if s.sessions < 0 {
-		s.sessions = s.few(10, 50)
+		s.sessions = s.pick(10, 50)
 	}
 	if len(s.fourths) == 0 {
 		s.fourths = []int{0}
 	}
 }
 
-// skip leaves a case out, for a reason that is listed in the end.
+// skip skips a case, for a reason that is logged after the last case.
 func (s *suite) skip(t testing.TB, reason string) {
 	t.Helper()
 	s.mu.Lock()
@@ -203,13 +206,13 @@ func (s *suite) skip(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// few is the first of two counts, and the second with Full.
-func (s *suite) few(few, full int) int {
+// pick returns few, or full with the option Full.
+func (s *suite) pick(few, full int) int {
 	if s.full {
 		return full
 	}
 	return few
 }
 
-// count is n with Full, and else a tenth of it.
-func (s *suite) count(n int) int { return s.few(n/10, n) }
+// count returns a tenth of n, or n with the option Full.
+func (s *suite) count(n int) int { return s.pick(n/10, n) }

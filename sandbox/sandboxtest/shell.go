@@ -1,12 +1,9 @@
 package sandboxtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,31 +13,83 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A shell is a session under test. Its methods end the test where a call fails or hangs.
+// A shell is a session under test. Its methods end the test if a call fails or does not return.
 type shell struct {
 	sandbox.Session
 	b    *box
 	t    testing.TB
-	dir  string // the directory it was left in
+	dir  string // its directory
 	mark string // the value of its variable MARK
+
+	// what goesOn must not expect
+	mayRestart bool // the case ends the shell, or may
+	closed     bool // the case has closed the session
 }
 
-// open opens a session in a new directory, with a variable MARK, that is closed at the end of t.
+// test makes a parallel subtest with a session of its own, which must go on after f: see goesOn.
+func (b *box) test(t *testing.T, name string, f func(*testing.T, *shell)) {
+	parallel(t, name, func(t *testing.T) {
+		sh := b.open(t)
+		f(t, sh)
+		sh.goesOn()
+	})
+}
+
+// parallel makes a parallel subtest.
+func parallel(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		f(t)
+	})
+}
+
+// A section is a parallel subtest of cases.
+type section struct {
+	name string
+	test func(*testing.T, *box)
+}
+
+// sections makes a subtest of each section. They share the box.
+func (b *box) sections(t *testing.T, sections []section) {
+	for _, s := range sections {
+		parallel(t, s.name, func(t *testing.T) { s.test(t, b) })
+	}
+}
+
+// open opens a session with a new directory and the variable MARK. It is closed at the end of t.
 func (b *box) open(t testing.TB, opts ...sandbox.SessionOption) *shell {
 	t.Helper()
-	session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
-		return b.Open(ctx, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)}, opts...)...)
-	})
-	require.NoError(t, err, "Open")
-	t.Cleanup((&shell{Session: session, b: b, t: t}).close)
+	sh := b.openPlain(t, append([]sandbox.SessionOption{sandbox.Dir(b.tmp)}, opts...)...)
 	n := b.count.Add(1)
-	sh := &shell{Session: session, b: b, t: t, dir: fmt.Sprintf("%s/d%d", b.tmp, n),
-		mark: fmt.Sprintf("mark %d", n)}
+	sh.dir, sh.mark = fmt.Sprintf("%s/d%d", b.tmp, n), fmt.Sprintf("mark %d", n)
 	sh.output(fmt.Sprintf("mkdir %s && cd %s && MARK='%s'", sh.dir, sh.dir, sh.mark))
 	return sh
 }
 
-// with is the same shell in a subtest.
+// openPlain opens a session as it is with these options. It is closed at the end of t.
+func (b *box) openPlain(t testing.TB, opts ...sandbox.SessionOption) *shell {
+	t.Helper()
+	session, err := b.tryOpen(t, opts...)
+	require.NoError(t, err, "Open")
+	sh := &shell{Session: session, b: b, t: t}
+	t.Cleanup(sh.close)
+	return sh
+}
+
+// tryOpen calls Open.
+func (b *box) tryOpen(t testing.TB, opts ...sandbox.SessionOption) (sandbox.Session, error) {
+	t.Helper()
+	return within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
+		return b.Open(ctx, opts...)
+	})
+}
+
+// main returns the box's main session.
+func (b *box) main(t testing.TB) *shell {
+	return &shell{Session: b.Sandbox, b: b, t: t, dir: b.home}
+}
+
+// with returns the same shell for a subtest.
 func (sh *shell) with(t testing.TB) *shell {
 	c := *sh
 	c.t = t
@@ -49,7 +98,7 @@ func (sh *shell) with(t testing.TB) *shell {
 
 type call func(context.Context) (*sandbox.Result, error)
 
-// must makes a call that may not fail.
+// must makes a call that must succeed.
 func (sh *shell) must(what string, f call) *sandbox.Result {
 	sh.t.Helper()
 	res, err := within(sh.b, sh.t, what, f)
@@ -58,7 +107,7 @@ func (sh *shell) must(what string, f call) *sandbox.Result {
 	return res
 }
 
-// fails makes a call that must fail with target, and returns the Result beside the error.
+// fails makes a call that must fail with target, and returns its Result, if any.
 func (sh *shell) fails(target error, what string, f call) *sandbox.Result {
 	sh.t.Helper()
 	res, err := within(sh.b, sh.t, what, f)
@@ -66,46 +115,81 @@ func (sh *shell) fails(target error, what string, f call) *sandbox.Result {
 	return res
 }
 
-// executes, inputs, waits and interrupts are Execute, Input, Wait and Interrupt as calls.
-func (sh *shell) executes(command string, opts ...sandbox.ExecOption) call {
+// executeCall, inputs, waits and interrupts are Execute, Input, Wait and Interrupt as calls.
+func (sh *shell) executeCall(command string, opts ...sandbox.ExecOption) call {
 	return func(ctx context.Context) (*sandbox.Result, error) {
 		return sh.Execute(ctx, command, opts...)
 	}
 }
 
-func (sh *shell) inputs(text string, opts ...sandbox.ExecOption) call {
+// inputCall returns a call of Input.
+func (sh *shell) inputCall(text string, opts ...sandbox.ExecOption) call {
 	return func(ctx context.Context) (*sandbox.Result, error) {
 		return sh.Input(ctx, text, opts...)
 	}
 }
 
-func (sh *shell) waits(opts ...sandbox.ExecOption) call {
+// waitCall returns a call of Wait.
+func (sh *shell) waitCall(opts ...sandbox.ExecOption) call {
 	return func(ctx context.Context) (*sandbox.Result, error) { return sh.Wait(ctx, opts...) }
 }
 
-func (sh *shell) interrupts(opts ...sandbox.ExecOption) call {
+// interruptCall returns a call of Interrupt.
+func (sh *shell) interruptCall(opts ...sandbox.ExecOption) call {
 	return func(ctx context.Context) (*sandbox.Result, error) { return sh.Interrupt(ctx, opts...) }
 }
 
-// exec is Execute.
+// exec calls Execute.
 func (sh *shell) exec(command string, opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
-	return sh.must("Execute("+brief(command)+")", sh.executes(command, opts...))
+	return sh.must("Execute("+brief(command)+")", sh.executeCall(command, opts...))
 }
 
-// timeout is Execute with a command that times out after d.
+// executeUntil calls Execute with a context of the case.
+func (sh *shell) executeUntil(ctx context.Context, command string,
+	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
+	sh.t.Helper()
+	return within(sh.b, sh.t, "Execute", func(context.Context) (*sandbox.Result, error) {
+		return sh.Execute(ctx, command, opts...)
+	})
+}
+
+// timeout calls Execute with a command that does not end within the Timeout d.
 func (sh *shell) timeout(d time.Duration, command string,
 	opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
 	res := sh.fails(sandbox.ErrTimeout, "Execute("+brief(command)+")",
-		sh.executes(command, append(opts, sandbox.Timeout(d))...))
+		sh.executeCall(command, append(opts, sandbox.Timeout(d))...))
 	require.NotNil(sh.t, res, "the Result beside ErrTimeout")
 	return res
 }
 
-// begins is an Execute that returns when the command says "ready" or, of one that never does, after
-// a time in which it has most likely begun: what has to be there for sure, as a signal that it
-// ignores, comes before that word.
+// times calls f n times.
+func times(n int, f func()) {
+	for range n {
+		f()
+	}
+}
+
+// timesOut executes a command that its Timeout ends, with all its processes.
+func (sh *shell) timesOut() {
+	sh.t.Helper()
+	m := sh.b.marker(sh.t)
+	sh.timeout(200*time.Millisecond, "sleep "+string(m))
+	sh.b.gone(sh.t, m)
+}
+
+// waitTimeout calls Wait for a command that does not end within its Timeout.
+func (sh *shell) waitTimeout() *sandbox.Result {
+	sh.t.Helper()
+	res := sh.fails(sandbox.ErrTimeout, "Wait", sh.waitCall(sandbox.Timeout(100*time.Millisecond)))
+	require.NotNil(sh.t, res, "the Result beside ErrTimeout")
+	return res
+}
+
+// begins calls Execute with a command that goes on. If the command prints "ready", begins returns
+// after that: a trap, for instance, is set by then. Otherwise it returns after a time in which the
+// command has most likely begun.
 func (sh *shell) begins(command string) *sandbox.Result {
 	sh.t.Helper()
 	begun := sandbox.Yield(300 * time.Millisecond)
@@ -115,27 +199,27 @@ func (sh *shell) begins(command string) *sandbox.Result {
 	return sh.exec(command, begun)
 }
 
-// input is Input.
+// input calls Input.
 func (sh *shell) input(text string, opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
-	return sh.must("Input("+brief(text)+")", sh.inputs(text, opts...))
+	return sh.must("Input("+brief(text)+")", sh.inputCall(text, opts...))
 }
 
-// wait is Wait.
+// wait calls Wait.
 func (sh *shell) wait(opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
-	return sh.must("Wait", sh.waits(opts...))
+	return sh.must("Wait", sh.waitCall(opts...))
 }
 
-// interrupt is Interrupt, which always brings the shell back.
+// interrupt calls Interrupt, after which the command must have ended.
 func (sh *shell) interrupt(opts ...sandbox.ExecOption) *sandbox.Result {
 	sh.t.Helper()
-	res := sh.must("Interrupt", sh.interrupts(opts...))
-	require.Equalf(sh.t, sandbox.Exited, res.State, "Interrupt: %s", show(res))
+	res := sh.must("Interrupt", sh.interruptCall(opts...))
+	require.Equalf(sh.t, sandbox.Exited, res.State, "State after Interrupt: %s", show(res))
 	return res
 }
 
-// screen is Screen.
+// screen calls Screen.
 func (sh *shell) screen() *sandbox.Screen {
 	sh.t.Helper()
 	screen, err := within(sh.b, sh.t, "Screen", sh.Screen)
@@ -143,23 +227,24 @@ func (sh *shell) screen() *sandbox.Screen {
 	return screen
 }
 
-// resize is Resize.
+// resize calls Resize.
 func (sh *shell) resize(rows, cols int) {
 	sh.t.Helper()
-	_, err := within(sh.b, sh.t, "Resize", empty(func(ctx context.Context) error {
+	_, err := within(sh.b, sh.t, "Resize", noResult(func(ctx context.Context) error {
 		return sh.Resize(ctx, rows, cols)
 	}))
 	require.NoError(sh.t, err, "Resize")
 }
 
-// close is Close.
+// close calls Close.
 func (sh *shell) close() {
 	sh.t.Helper()
-	_, err := within(sh.b, sh.t, "Close", empty(func(context.Context) error { return sh.Close() }))
+	_, err := within(sh.b, sh.t, "Close", closeCall(sh))
 	require.NoError(sh.t, err, "Close")
+	sh.closed = true
 }
 
-// output returns the output of a command that ends with status 0.
+// output executes a command that must end with status 0, and returns its output.
 func (sh *shell) output(command string, opts ...sandbox.ExecOption) string {
 	sh.t.Helper()
 	res := sh.exec(command, opts...)
@@ -167,19 +252,49 @@ func (sh *shell) output(command string, opts ...sandbox.ExecOption) string {
 	return res.Output
 }
 
-// lives checks that the session goes on as if nothing had been: directory, variables, output,
-// status.
+// askAndAnswer executes a command that asks, and answers. What is typed is echoed.
+func (sh *shell) askAndAnswer() {
+	sh.t.Helper()
+	waiting(sh.t, sh.exec(ask), sandbox.Line)
+	exitedWith(sh.t, sh.input("ann\n"), 0, "ann\nhello ann\n")
+}
+
+// touch makes an empty file in the session's directory, while a command runs.
+func (sh *shell) touch(name string) {
+	sh.t.Helper()
+	sh.b.script(sh.t, `: > "$1"`, sh.dir+"/"+name)
+}
+
+// sleeps begins a command that sleeps, and returns its marker.
+func (sh *shell) sleeps() marker {
+	sh.t.Helper()
+	m := sh.b.marker(sh.t)
+	running(sh.t, sh.exec("sleep "+string(m), sandbox.Yield(50*time.Millisecond)))
+	sh.b.alive(sh.t, m, 1)
+	return m
+}
+
+// restarted checks that the command has ended the shell with code, and that there is another.
+func (sh *shell) restarted(res *sandbox.Result, code int) {
+	sh.t.Helper()
+	exited(sh.t, res, code)
+	require.Truef(sh.t, res.Restarted,
+		"Restarted is false, though the command has ended the shell: %s", show(res))
+	sh.mayRestart = true
+}
+
+// lives checks that the session has its directory and variables, and reports output and status.
 func (sh *shell) lives() {
 	sh.t.Helper()
 	res := sh.exec(`printf '%s\n' "$MARK in $PWD"; (exit 9)`)
 	exited(sh.t, res, 9)
-	require.Falsef(sh.t, res.Restarted, "the shell has been restarted: %s", show(res))
+	require.Falsef(sh.t, res.Restarted,
+		"Restarted is true, though no command has ended the shell: %s", show(res))
 	same(sh.t, sh.mark+" in "+sh.dir+"\n", res.Output)
 	require.Equal(sh.t, sh.dir, res.Cwd, "Cwd")
 }
 
-// usable checks that the session, whatever happened to its shell, takes commands in the directory
-// where it was.
+// usable checks that the session takes commands in its directory, maybe in a fresh shell.
 func (sh *shell) usable() {
 	sh.t.Helper()
 	res := sh.exec(`printf '%s\n' "in $PWD"; (exit 9)`)
@@ -188,114 +303,42 @@ func (sh *shell) usable() {
 	require.Equal(sh.t, sh.dir, res.Cwd, "Cwd")
 }
 
-// A script is a command whose result is known to the byte.
+// goesOn checks that the session is as open left it or, if the case may have ended the shell, that
+// it is usable.
+func (sh *shell) goesOn() {
+	sh.t.Helper()
+	switch {
+	case sh.closed:
+	case sh.mayRestart:
+		sh.usable()
+	default:
+		sh.lives()
+	}
+}
+
+// A script is a command with a known result.
 type script struct {
 	name    string
 	command string
 	want    string // Output
 	code    int    // ExitCode
-	needs   string // a program that may not be there, or "bash: …"
+	needs   string // as for box.need
 }
 
-// scripts makes a subtest of each script, in a session of its own that must live on.
+// scripts makes a section of scripts.
 func (b *box) scripts(t *testing.T, name string, scripts []script) {
-	t.Run(name, func(t *testing.T) {
-		t.Parallel()
+	parallel(t, name, func(t *testing.T) {
 		for _, s := range scripts {
-			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
+			b.test(t, s.name, func(t *testing.T, sh *shell) {
 				b.need(t, s.needs)
-				sh := b.open(t)
 				res := sh.exec(s.command)
-				exited(t, res, s.code)
-				same(t, s.want, res.Output)
+				exitedWith(t, res, s.code, s.want)
 				require.False(t, res.Restarted, "Restarted")
 				require.Zero(t, res.Omitted, "Omitted")
-				sh.lives()
 			})
 		}
 	})
 }
 
-// A named is a command that has a name, for tables.
+// A named is a case that differs from others in its command.
 type named struct{ name, command string }
-
-// exited checks that the command has ended with one of the codes.
-func exited(t testing.TB, res *sandbox.Result, codes ...int) {
-	t.Helper()
-	if res.State != sandbox.Exited || len(codes) > 0 && !slices.Contains(codes, res.ExitCode) ||
-		res.Awaits != 0 || res.Cwd == "" {
-		t.Fatalf("want exited with code %v and a Cwd, got %s", codes, show(res))
-	}
-}
-
-// waiting checks that the command waits for one of the kinds of input.
-func waiting(t testing.TB, res *sandbox.Result, kinds ...sandbox.InputKind) {
-	t.Helper()
-	if res.State != sandbox.Waiting || !slices.Contains(kinds, res.Awaits) {
-		t.Fatalf("want waiting for %v, got %s", kinds, show(res))
-	}
-}
-
-// running checks that the command goes on.
-func running(t testing.TB, res *sandbox.Result) {
-	t.Helper()
-	if res.State != sandbox.Running {
-		t.Fatalf("want running, got %s", show(res))
-	}
-}
-
-// same checks that got is want, and shows where they part.
-func same(t testing.TB, want, got string) {
-	t.Helper()
-	if want != got {
-		t.Fatal(parting(want, got))
-	}
-}
-
-// parting says where want and got part.
-func parting(want, got string) string {
-	i := 0
-	for i < len(want) && i < len(got) && want[i] == got[i] {
-		i++
-	}
-	from := max(0, i-40)
-	return fmt.Sprintf("output of %d bytes, want %d, differs at byte %d\ngot:  …%s\nwant: …%s",
-		len(got), len(want), i, brief(got[from:]), brief(want[from:]))
-}
-
-// show is a Result for a message.
-func show(res *sandbox.Result) string {
-	if res == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%v, code %d, awaits %v, restarted %v, omitted %d, matched %q, cwd %q, "+
-		"after %v, output of %d bytes %s",
-		res.State, res.ExitCode, res.Awaits, res.Restarted, res.Omitted, res.Matched, res.Cwd,
-		res.Duration.Round(time.Millisecond), len(res.Output), brief(res.Output))
-}
-
-// brief quotes s, without its middle if it is long.
-func brief(s string) string {
-	const most = 600
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q … %q", s[:most/2], s[len(s)-most/2:])
-}
-
-// quote makes s one word of the shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// lines is "from\n" to "to\n", as seq prints it.
-func lines(from, to int) string {
-	var b []byte
-	for i := from; i <= to; i++ {
-		// fmt takes long under the race detector
-		b = append(strconv.AppendInt(b, int64(i), 10), '\n')
-	}
-	return string(b)
-}
-
-// unix takes out the carriage returns of a terminal that adds them.
-func unix(raw []byte) string { return string(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))) }

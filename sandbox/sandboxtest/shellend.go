@@ -1,6 +1,8 @@
 package sandboxtest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,20 +11,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// shellEnd: a command may end the shell, replace it, or take away what the engine stands on. Its
-// status is told, a shell is there again, and nothing hangs.
+// shellEnd tries commands that end the shell, replace it, or change what an implementation relies
+// on. The command's status is reported, the session has a shell again, and nothing hangs.
 func (s *suite) shellEnd(t *testing.T) {
 	b := s.box(t)
-	t.Run("20_Ends", func(t *testing.T) { ends(t, b) })
-	t.Run("20_Replaced", func(t *testing.T) { replaced(t, b) })
-	t.Run("20_WhatIsKept", func(t *testing.T) { keptAcrossRestarts(t, b) })
-	t.Run("20_Handed", func(t *testing.T) { handed(t, b) })
-	t.Run("21_Disturbed", func(t *testing.T) { disturbed(t, b) })
-	t.Run("21_Redirected", func(t *testing.T) { redirected(t, b) })
+	b.sections(t, []section{
+		{"20_Ends", ends},
+		{"20_Replaced", replaced},
+		{"20_WhatIsKept", keptAcrossRestarts},
+		{"20_Handed", execs},
+		{"21_Disturbed", disturbed},
+		{"21_Redirected", redirected},
+		{"21_Tampered", tampered},
+		{"21_Descriptors", descriptors},
+	})
 }
 
+// ends executes commands that end the shell.
 func ends(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, command, want string
 		code                int
@@ -45,106 +51,74 @@ func ends(t *testing.T, b *box) {
 		{"KillInAScript", "echo a; sh -c 'kill -9 $PPID'; sleep 5", "a\n", 137},
 		{"Abort", "kill -ABRT $$; sleep 5", "", 134},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			res := sh.exec(c.command)
 			if c.name == "SetEInTheNext" {
 				exited(t, res, 0)
 				require.False(t, res.Restarted, "Restarted")
 				c.code, res = 1, sh.exec("false")
 			}
-			exited(t, res, c.code)
-			require.True(t, res.Restarted, "Restarted")
-			require.Equal(t, sh.dir, res.Cwd)
-			// An interactive bash says "exit", and who killed it may be told: a person sees that
-			// too.
-			require.Truef(t, len(res.Output) >= len(c.want) && res.Output[:len(c.want)] == c.want,
+			sh.restarted(res, c.code)
+			require.Equal(t, sh.dir, res.Cwd, "Cwd")
+			// more may follow, as on a person's screen: an interactive bash says "exit"
+			require.Truef(t, strings.HasPrefix(res.Output, c.want),
 				"output %q does not begin with %q", res.Output, c.want)
 			require.NotContains(t, res.Output, "b\n")
 			res = sh.exec(`printf '%s\n' "<$MARK> in $PWD"`)
-			same(t, "<> in "+sh.dir+"\n", res.Output) // a fresh one
-			require.False(t, res.Restarted, "Restarted, in the next Result")
-			sh.usable()
+			same(t, "<> in "+sh.dir+"\n", res.Output)
+			require.False(t, res.Restarted, "Restarted, in the Result of the next command")
 		})
 	}
-	t.Run("ExitWithABackgroundProcess", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ExitWithABackgroundProcess", func(t *testing.T, sh *shell) {
 		m := b.marker(t)
-		res := sh.exec("sleep " + string(m) + " & exit 3")
-		exited(t, res, 3)
-		require.True(t, res.Restarted, "Restarted")
-		sh.usable()
+		sh.restarted(sh.exec("sleep "+string(m)+" & exit 3"), 3)
 	})
-	t.Run("ExitWithAStoppedProcess", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		m := b.marker(t)
-		running(t, sh.exec("sleep "+string(m), sandbox.Yield(50*time.Millisecond)))
-		b.alive(t, m, 1)
+	b.test(t, "ExitWithAStoppedProcess", func(t *testing.T, sh *shell) {
+		sh.mayRestart = true
+		sh.sleeps()
 		exited(t, sh.input("\x1a"), 148)
-		exited(t, sh.exec("exit 3")) // the shell may say no, once
-		sh.usable()
+		exited(t, sh.exec("exit 3")) // the first exit may only warn of stopped jobs
 	})
-	t.Run("EndOfInput", func(t *testing.T) { // ^D ends read, and then it must not end the shell
-		t.Parallel()
-		sh := b.open(t)
+	// ^D ends read, but not the shell
+	b.test(t, "EndOfInput", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("read -r x"), sandbox.Line)
 		exited(t, sh.input("\x04"), 1)
-		sh.lives()
 	})
-	t.Run("ExitAfterAnAnswer", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ExitAfterAnAnswer", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("read -r x; exit $x"), sandbox.Line)
-		res := sh.input("8\n")
-		exited(t, res, 8)
-		require.True(t, res.Restarted, "Restarted")
-		sh.usable()
+		sh.restarted(sh.input("8\n"), 8)
 	})
-	t.Run("ManyTimes", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ManyTimes", func(t *testing.T, sh *shell) {
 		for i := range 20 {
-			res := sh.exec("exit " + string(rune('0'+i%10)))
-			exited(t, res, i%10)
-			require.True(t, res.Restarted, "Restarted")
+			sh.restarted(sh.exec(fmt.Sprint("exit ", i)), i)
 		}
-		sh.usable()
 	})
-	t.Run("KilledFromOutside", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	parallel(t, "MainSession", func(t *testing.T) {
+		main := b.main(t)
+		main.restarted(main.exec("exit 7"), 7)
+		main.goesOn()
+	})
+	killedFromOutside(t, b)
+}
+
+// killedFromOutside kills the shell by another program.
+func killedFromOutside(t *testing.T, b *box) {
+	b.test(t, "KilledFromOutside", func(t *testing.T, sh *shell) {
 		pid := sh.output("printf '%s' $$")
 		running(t, sh.exec("while :; do :; done", sandbox.Yield(100*time.Millisecond)))
 		b.script(t, `kill -9 "$1"`, pid)
-		res := sh.wait()
-		exited(t, res, 137)
-		require.True(t, res.Restarted, "Restarted")
-		sh.usable()
+		sh.restarted(sh.wait(), 137)
 	})
-	t.Run("KilledFromOutsideWhileIdle", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "KilledFromOutsideWhileIdle", func(t *testing.T, sh *shell) {
+		sh.mayRestart = true
 		pid := sh.output("printf '%s' $$")
 		b.script(t, `kill -9 "$1"; while kill -0 "$1" 2>/dev/null; do sleep 0.02; done`, pid)
-		within(b, t, "Execute", sh.executes(":")) // may report what has happened, or hide it
-		sh.usable()
-	})
-	t.Run("MainSession", func(t *testing.T) {
-		t.Parallel()
-		main := &shell{Session: b.Sandbox, b: b, t: t, dir: b.home}
-		res := main.exec("exit 7")
-		exited(t, res, 7)
-		require.True(t, res.Restarted, "Restarted")
-		main.usable()
+		within(b, t, "Execute", sh.executeCall(":")) // may report the shell's end, or not
 	})
 }
 
-// replaced: exec of another shell. The command has ended when that one is at its prompt.
+// replaced tries exec of another shell. The command has ended when that shell is at its prompt.
 func replaced(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"Bash", "exec bash", "bash"},
 		{"BashWithoutProfile", "exec bash --norc --noprofile", "bash"},
@@ -154,63 +128,42 @@ func replaced(t *testing.T, b *box) {
 		{"Ash", "exec busybox ash", "busybox"},
 		{"LoginShell", "exec sh -l", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if c.needs != "" && !b.has(t, c.needs) {
-				b.suite.skip(t, "no "+c.needs+" in this box")
-			}
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
+			b.need(t, c.needs)
 			sh.output("export MARK")
 			res := sh.exec(c.command)
 			require.Equalf(t, sandbox.Exited, res.State, "%s", show(res))
-			for range 2 {
-				sh.usable()
-			}
+			sh.usable()
+			sh.usable()
 			exited(t, sh.exec("(exit 42)"), 42)
 			same(t, lines(1, 100), sh.output("seq 1 100"))
 			waiting(t, sh.exec("read -r x; echo \"got $x\""), sandbox.Line)
 			require.Contains(t, sh.input("y\n").Output, "got y\n")
 			sh.timeout(100*time.Millisecond, "sleep 1000")
 			sh.usable()
-			res = sh.exec("exit 6")
-			exited(t, res, 6)
-			require.True(t, res.Restarted, "Restarted")
-			sh.usable()
+			sh.restarted(sh.exec("exit 6"), 6)
 		})
 	}
-	t.Run("ByAProgramThatGoesOn", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ByAProgramThatGoesOn", func(t *testing.T, sh *shell) {
 		m := b.marker(t)
 		running(t, sh.exec("exec sleep "+string(m), sandbox.Yield(50*time.Millisecond)))
 		b.alive(t, m, 1)
-		res := sh.interrupt()
-		exited(t, res, 130)
-		require.True(t, res.Restarted, "Restarted")
+		sh.restarted(sh.interrupt(), 130)
 		b.gone(t, m)
-		sh.usable()
 	})
-	t.Run("ByAProgramThatReads", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ByAProgramThatReads", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("exec cat"), sandbox.Line)
 		waiting(t, sh.input("a\n"), sandbox.Line)
-		res := sh.input("\x04")
-		exited(t, res, 0)
-		require.True(t, res.Restarted, "Restarted")
-		sh.usable()
+		sh.restarted(sh.input("\x04"), 0)
 	})
-	t.Run("ByNothing", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "ByNothing", func(t *testing.T, sh *shell) {
+		sh.mayRestart = true
 		exited(t, sh.exec("exec nosuchcommand"), 126, 127)
-		sh.usable()
 	})
 }
 
-// keptAcrossRestarts: what the session was opened with belongs to its next shell too.
+// keptAcrossRestarts checks that a restarted shell has the session's options.
 func keptAcrossRestarts(t *testing.T, b *box) {
-	t.Parallel()
 	sh := b.open(t, sandbox.Env("KEPT=yes"), sandbox.Size(30, 100))
 	sh.output("stty -echo; export LOST=1")
 	id := sh.ID()
@@ -221,13 +174,11 @@ func keptAcrossRestarts(t *testing.T, b *box) {
 	require.True(t, sh.exec("exit 7").Restarted, "Restarted")
 	same(t, "40 90\n", sh.output("stty size"))
 	require.Equal(t, id, sh.ID())
-	waiting(t, sh.exec("read -r x"), sandbox.Line) // it echoes again
-	same(t, "abc\n", sh.input("abc\n").Output)
+	sh.askAndAnswer() // echo is on again
 	sh.usable()
 }
 
 func disturbed(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []struct{ name, command, needs string }{
 		{"UnsetPS1", "unset PS1", ""},
 		{"PS1", "PS1=x", ""},
@@ -262,101 +213,123 @@ func disturbed(t *testing.T, b *box) {
 		{"Disabled", "enable -n printf test kill", "bash: enable"},
 		{"FunctionsOverBuiltins", "printf() { command printf \"$@\"; }; test() { false; }", ""},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			b.need(t, c.needs)
-			sh := b.open(t)
 			res := sh.exec(c.command)
 			require.Equalf(t, sandbox.Exited, res.State, "%s", show(res))
-			// Where the shell reads its commands, some of this cannot be lived with: a fresh shell
-			// is as good.
-			// its reads come to an end at once, or it executes nothing: it ends sooner or later
+			// If it reads its commands from the terminal, the shell cannot go on after some of
+			// these: its reads return at once, or it executes nothing. A fresh shell will do.
 			if c.name == "SttyMin0" || c.name == "SetN" {
 				for range 5 {
 					sh.exec("stty sane")
 				}
 			}
-			lives := sh.lives
-			if res.Restarted || c.name == "SetN" || c.name == "SttyMin0" ||
-				c.name == "StandardErrorClosed" {
-				lives = sh.usable
-			}
-			for range 3 {
-				lives()
-			}
+			sh.mayRestart = res.Restarted || c.name == "SetN" || c.name == "SttyMin0" ||
+				c.name == "StandardErrorClosed"
+			times(3, sh.goesOn)
 			same(t, "a\nb\n", sh.output(`printf 'a\nb\n'`))
-			m := b.marker(t)
-			sh.timeout(200*time.Millisecond, "sleep "+string(m))
-			b.gone(t, m)
-			sh.usable()
+			sh.timesOut()
+			sh.mayRestart = true
 		})
 	}
 }
 
 // redirected: the shell's own standard streams are changed for good.
 func redirected(t *testing.T, b *box) {
-	t.Parallel()
-	t.Run("OutputToNull", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "OutputToNull", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("exec >/dev/null"), 0)
 		res := sh.exec("echo lost; (exit 5)")
 		exited(t, res, 5)
 		require.Empty(t, res.Output)
 		require.Equal(t, sh.dir, res.Cwd)
 		exited(t, sh.exec("exec >/dev/tty"), 0)
-		sh.lives()
 	})
-	t.Run("OutputToFile", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "OutputToFile", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("exec >log"), 0)
 		exited(t, sh.exec("echo one; (exit 5)"), 5)
 		exited(t, sh.exec("echo two"), 0)
 		exited(t, sh.exec("exec >/dev/tty"), 0)
-		same(t, "one\ntwo\n", sh.output("cat log")) // and nothing of the engine's
-		sh.lives()
+		same(t, "one\ntwo\n", sh.output("cat log"))
 	})
-	t.Run("AllToNull", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		exited(t, sh.exec("exec >/dev/null 2>&1"))
-		exited(t, sh.exec("echo lost; (exit 5)"), 5)
-		exited(t, sh.exec("exec >/dev/tty 2>&1"))
-		sh.usable()
-	})
-	t.Run("OutputClosed", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
-		exited(t, sh.exec("exec >&-"))
-		exited(t, sh.exec("(exit 5)"), 5)
-		exited(t, sh.exec("exec >/dev/tty"))
-		sh.usable()
-	})
-	t.Run("OutputIntoAPipe", func(t *testing.T) {
-		t.Parallel()
-		b.need(t, "bash: >( )")
-		sh := b.open(t)
-		exited(t, sh.exec("exec > >(cat)"))
-		exited(t, sh.exec("(exit 5)"), 5)
-		exited(t, sh.exec("exec >/dev/tty"))
-		sh.usable()
-	})
+	for _, c := range []struct{ name, away, command, back, needs string }{
+		{"AllToNull", "exec >/dev/null 2>&1", "echo lost; (exit 5)", "exec >/dev/tty 2>&1", ""},
+		{"OutputClosed", "exec >&-", "(exit 5)", "exec >/dev/tty", ""},
+		{"OutputIntoAPipe", "exec > >(cat)", "(exit 5)", "exec >/dev/tty", "bash: >( )"},
+	} {
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
+			b.need(t, c.needs)
+			sh.mayRestart = true
+			exited(t, sh.exec(c.away))
+			exited(t, sh.exec(c.command), 5)
+			exited(t, sh.exec(c.back))
+		})
+	}
 	for _, c := range []named{
 		{"InputClosed", "exec <&-"},
 		{"InputFromNull", "exec </dev/null"},
 		{"InputFromFile", "echo 'echo from the file' > f; exec < f"},
 		{"AllClosed", "exec <&- >&- 2>&-"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
+			sh.mayRestart = true
 			exited(t, sh.exec(c.command))
-			// What becomes of the next command is the shell's affair, that one comes in the end is
-			// ours.
-			within(b, t, "Execute", sh.executes("exec </dev/tty >/dev/tty 2>&1"))
-			within(b, t, "Execute", sh.executes(":"))
-			sh.usable()
+			// the next command may be lost, but the session has a shell in the end
+			within(b, t, "Execute", sh.executeCall("exec </dev/tty >/dev/tty 2>&1"))
+			within(b, t, "Execute", sh.executeCall(":"))
 		})
 	}
+}
+
+// execs replaces the shell with exec: by a program, which is then the command, or by a shell, which
+// is then the session's.
+func execs(t *testing.T, b *box) {
+	for _, c := range []struct{ name, shell, needs string }{{"Bash", "bash -c", "bash"},
+		{"Sh", "sh -c", ""}, {"Ash", "busybox ash -c", "busybox"}} {
+		// it reads Input, and nothing that the implementation types
+		b.test(t, "ProgramThatAsks/"+c.name, func(t *testing.T, sh *shell) {
+			b.need(t, c.needs)
+			res := sh.exec("exec " + c.shell + ` 'printf "name? "; read -r x; echo "<$x>"; exit 4'`)
+			waitingWith(t, res, "name? ", sandbox.Line)
+			res = sh.input("ann\n")
+			sh.restarted(res, 4)
+			same(t, "ann\n<ann>\n", res.Output)
+		})
+	}
+	b.test(t, "Script", func(t *testing.T, sh *shell) {
+		sh.mayRestart = true
+		sh.output(`printf 'read -r x\necho "<$x>"\nexit 4\n' > s`)
+		waiting(t, sh.exec("exec sh s"), sandbox.Line)
+		exitedWith(t, sh.input("ann\n"), 4, "ann\n<ann>\n")
+	})
+	// the shell still gets its commands
+	b.test(t, "InputFromNull", func(t *testing.T, sh *shell) {
+		exited(t, sh.exec("exec 0</dev/null"), 0)
+		for range 3 {
+			exitedWith(t, sh.exec("echo ran; (exit 3)"), 3, "ran\n")
+		}
+	})
+	for _, c := range []struct{ name, command, needs string }{
+		{"Bash", "exec bash", "bash"}, {"BashPlain", "exec bash --norc -i", "bash"},
+		{"Sh", "exec sh -i", ""}, {"Dash", "exec dash", "dash"},
+	} {
+		b.test(t, "Shell/"+c.name, func(t *testing.T, sh *shell) {
+			b.need(t, c.needs)
+			sh.mayRestart = true
+			sh.output("mkdir sub; cd sub; HANDED='a  b'; export HANDED; gone=1")
+			res := sh.exec(c.command)
+			exited(t, res)
+			require.True(t, res.Restarted, "Restarted")
+			require.Equal(t, sh.dir+"/sub", res.Cwd, "Cwd")
+			same(t, "<a  b> <> "+sh.dir+"/sub\n", sh.output(`echo "<$HANDED> <$gone> $PWD"`))
+			sh.output("cd ..")
+		})
+	}
+	b.test(t, "Exit", func(t *testing.T, sh *shell) {
+		sh.output("mkdir 'a sub'; cd 'a sub'")
+		res := sh.exec("exit 3")
+		sh.restarted(res, 3)
+		require.Equal(t, sh.dir+"/a sub", res.Cwd, "Cwd")
+		same(t, sh.dir+"/a sub\n", sh.output("pwd"))
+		sh.output("cd ..")
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// syntax: a command is what a person would type or paste, of any form and length.
+// syntax executes commands of any form and length, as a person would type or paste them.
 func (s *suite) syntax(t *testing.T) {
 	b := s.box(t)
 	b.scripts(t, "01_Lines", []script{
@@ -40,42 +40,22 @@ func (s *suite) syntax(t *testing.T) {
 		{"SeveralInARow", "printf '%s.' a \\\n b \\\n c", "a.b.c.", 0, ""},
 	})
 	b.scripts(t, "03_HereDocuments", hereDocuments())
-	b.scripts(t, "04_CompoundCommands", []script{
-		{"NestedFor", "for i in 1 2\ndo\n  for j in a b\n  do\n    echo \"$i$j\" > " +
-			"\"$i$j.txt\"\n  done\ndone\ncat *.txt", "1a\n1b\n2a\n2b\n", 0, ""},
-		{"If", "if false\nthen\n  echo no\nelif true\nthen\n  echo yes\nelse\n  echo no\nfi",
-			"yes\n", 0, ""},
-		{"Case", "case abc in\n  x*)\n    echo no\n    ;;\n  a*)\n    echo yes\n    ;;\nesac",
-			"yes\n", 0, ""},
-		{"While", "i=0\nwhile [ \"$i\" -lt 3 ]\ndo\n\n  # count\n  i=$((i + 1))\n  echo " +
-			"\"$i\"\ndone", "1\n2\n3\n", 0, ""},
-		{"Until", "until true; do\n:\ndone; echo done", "done\n", 0, ""},
-		{"GroupIntoFile", "{\n  echo a\n  echo b\n} > f\ncat f", "a\nb\n", 0, ""},
-		{"Subshell", "(\n  cd /\n  pwd\n)", "/\n", 0, ""},
-		{"Function", "f()\n{\n  echo \"f $1\"\n\n  return 4\n}\nf x", "f x\n", 4, ""},
-		{"Recursion", "f() {\n[ \"$1\" -eq 0 ] && return\necho \"$1\"\nf $(($1 - 1))\n}\nf 3",
-			"3\n2\n1\n", 0, ""},
-		{"Arithmetic", "echo $((\n1 +\n2\n))", "3\n", 0, ""},
-	})
-	t.Run("04_FunctionCalledInTheNext", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.scripts(t, "04_CompoundCommands", compoundCommands)
+	b.test(t, "04_FunctionCalledInTheNext", func(t *testing.T, sh *shell) {
 		require.Empty(t,
 			sh.output("greet() {\n  # says hello\n  echo \"hello $1\"\n\n  return 3\n}"))
-		res := sh.exec("greet ann")
-		exited(t, res, 3)
-		same(t, "hello ann\n", res.Output)
+		exitedWith(t, sh.exec("greet ann"), 3, "hello ann\n")
 	})
 	b.scripts(t, "05_Quoting", quoting())
-	t.Run("05_NULByte", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t) // no shell can hold one: an error or a result, but no hang
-		within(b, t, "Execute", sh.executes("echo a\x00b"))
-		sh.lives()
+	b.test(t, "05_NULByte", func(t *testing.T, sh *shell) {
+		// no shell can execute it: an error or a Result, but the session goes on
+		within(b, t, "Execute", sh.executeCall("echo a\x00b"))
 	})
-	t.Run("06_SyntaxErrors", func(t *testing.T) { syntaxErrors(t, b) })
-	t.Run("06_AbortingErrors", func(t *testing.T) { abortingErrors(t, b) })
-	t.Run("07_Length", func(t *testing.T) { lengths(t, b) })
+	b.sections(t, []section{
+		{"06_SyntaxErrors", syntaxErrors},
+		{"06_AbortingErrors", abortingErrors},
+		{"07_Length", lengths},
+	})
 	b.scripts(t, "08_Ends", []script{
 		{"DoubleSemicolon", "case x in x) echo a;; esac", "a\n", 0, ""},
 		{"Semicolon", "echo a;", "a\n", 0, ""},
@@ -85,33 +65,47 @@ func (s *suite) syntax(t *testing.T) {
 		{"CRLFInHereDocument", "cat <<EOF\r\na\r\n\r\nb\r\nEOF\r\n", "a\n\nb\n", 0, ""},
 		{"CRLFAfterACommand", "true\r\ncd .\r\n", "", 0, ""},
 	})
-	t.Run("08_Ampersand", func(t *testing.T) {
-		t.Parallel()
-		// An interactive shell may print the job's number in between, as it does for a person.
+	parallel(t, "08_Ampersand", func(t *testing.T) {
+		// an interactive shell may print the job's number
 		for _, c := range []named{
 			{"ThenLine", "sleep 0.1 &\necho next"},
 			{"ThenCommand", "sleep 0.1 & echo next"},
 			{"AtEnd", "echo next; sleep 0.1 &"},
 			{"WithStatus", "(exit 5) &\nwait $!; echo next"},
 		} {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				sh := b.open(t)
+			b.test(t, c.name, func(t *testing.T, sh *shell) {
 				require.Contains(t, sh.output(c.command), "next\n")
 				sh.output("wait")
-				sh.lives()
 			})
 		}
 	})
 }
 
-// repeat prints format n times with 1 to n.
+// repeat formats 1 to n.
 func repeat(format string, n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, format, i+1)
 	}
 	return b.String()
+}
+
+var compoundCommands = []script{
+	{"NestedFor", "for i in 1 2\ndo\n  for j in a b\n  do\n    echo \"$i$j\" > " +
+		"\"$i$j.txt\"\n  done\ndone\ncat *.txt", "1a\n1b\n2a\n2b\n", 0, ""},
+	{"If", "if false\nthen\n  echo no\nelif true\nthen\n  echo yes\nelse\n  echo no\nfi",
+		"yes\n", 0, ""},
+	{"Case", "case abc in\n  x*)\n    echo no\n    ;;\n  a*)\n    echo yes\n    ;;\nesac",
+		"yes\n", 0, ""},
+	{"While", "i=0\nwhile [ \"$i\" -lt 3 ]\ndo\n\n  # count\n  i=$((i + 1))\n  echo " +
+		"\"$i\"\ndone", "1\n2\n3\n", 0, ""},
+	{"Until", "until true; do\n:\ndone; echo done", "done\n", 0, ""},
+	{"GroupIntoFile", "{\n  echo a\n  echo b\n} > f\ncat f", "a\nb\n", 0, ""},
+	{"Subshell", "(\n  cd /\n  pwd\n)", "/\n", 0, ""},
+	{"Function", "f()\n{\n  echo \"f $1\"\n\n  return 4\n}\nf x", "f x\n", 4, ""},
+	{"Recursion", "f() {\n[ \"$1\" -eq 0 ] && return\necho \"$1\"\nf $(($1 - 1))\n}\nf 3",
+		"3\n2\n1\n", 0, ""},
+	{"Arithmetic", "echo $((\n1 +\n2\n))", "3\n", 0, ""},
 }
 
 func hereDocuments() []script {
@@ -172,8 +166,8 @@ func quoting() []script {
 	}
 }
 
+// syntaxErrors executes commands that the shell cannot parse.
 func syntaxErrors(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []named{
 		{"Parenthesis", "(a"}, {"ClosingParenthesis", ")"}, {"SingleQuote", "echo 'a"},
 		{"DoubleQuote", "echo \"a"},
@@ -186,38 +180,29 @@ func syntaxErrors(t *testing.T, b *box) {
 		{"InTheMiddle", "if true; then\n  echo a\n  )\nfi\necho b"},
 		{"Long", "echo '" + strings.Repeat("a", 10000)},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			res := sh.exec(c.command)
 			codes := []int{2}
 			if c.name == "Substitution" {
-				codes = append(codes, 1) // an interactive bash says so
+				codes = append(codes, 1) // of an interactive bash
 			}
 			exited(t, res, codes...)
 			require.NotEmpty(t, strings.TrimSpace(res.Output), "the shell's message")
 			require.False(t, res.Restarted, "Restarted")
-			sh.lives()
 		})
 	}
-	t.Run("HereDocumentWithoutEnd", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t) // shells take it, some with a warning
+	b.test(t, "HereDocumentWithoutEnd", func(t *testing.T, sh *shell) {
+		// shells execute it, some with a warning
 		require.Contains(t, sh.output("cat <<EOF\na\n\nb"), "a\n\nb\n")
-		sh.lives()
 	})
-	t.Run("BackslashAtTheEnd", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "BackslashAtTheEnd", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("echo a \\"))
-		sh.lives()
 	})
 }
 
-// abortingErrors: at some errors a shell drops all that it was reading and goes back to its prompt,
-// and with it whatever the engine wrote around the command.
+// abortingErrors executes commands with errors after which a shell drops the rest of its input, and
+// so any code that an implementation adds to the command.
 func abortingErrors(t *testing.T, b *box) {
-	t.Parallel()
 	for _, c := range []named{
 		{"UnsetExpansion", `: "${NOPE:?is not set}"`},
 		{"SetU", `set -u; echo "$NOPE"`},
@@ -231,47 +216,39 @@ func abortingErrors(t *testing.T, b *box) {
 		{"CD", "cd no/such/dir"},
 		{"NotFound", "nosuchcommand"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			res := sh.exec(c.command)
 			require.Equalf(t, sandbox.Exited, res.State, "%s", show(res))
 			require.NotZero(t, res.ExitCode, "ExitCode")
-			if c.name != "Shift" { // of which bash says nothing
+			if c.name != "Shift" { // bash prints nothing
 				require.NotEmpty(t, strings.TrimSpace(res.Output), "the shell's message")
 			}
 			require.False(t, res.Restarted, "Restarted")
-			sh.lives()
 		})
 	}
 	for _, c := range []named{{"Return", "return 3"}, {"Break", "break"},
 		{"Continue", "continue"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, c.name, func(t *testing.T, sh *shell) {
+			sh.mayRestart = true
 			exited(t, sh.exec(c.command))
-			sh.usable()
 		})
 	}
 }
 
-// lengths: a terminal cuts lines at 4,096 bytes, a system call's arguments end at 128 KiB.
+// lengths executes long commands: a terminal cuts lines at 4,096 bytes, and an argument of a
+// program ends at 128 KiB.
 func lengths(t *testing.T, b *box) {
-	t.Parallel()
 	of := func(n int, fill string) (command, want string) {
 		const head, tail = "printf '%s\\n' '", "'"
 		want = strings.Repeat(fill, n/len(fill)+1)[:n-len(head)-len(tail)]
 		return head + want + tail, want + "\n"
 	}
 	for _, n := range []int{4094, 4095, 4096, 4097, 5000, 8191, 8192, 70_000, 131_072,
-		b.suite.few(200_000, 1<<20)} {
-		t.Run(fmt.Sprintf("%dBytes", n), func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.suite.pick(200_000, 1<<20)} {
+		b.test(t, fmt.Sprintf("%dBytes", n), func(t *testing.T, sh *shell) {
 			command, want := of(n, "The quick brown fox jumps over 0123456789 lazy dogs. ")
 			require.Len(t, command, n)
 			same(t, want, sh.output(command, sandbox.MaxOutput(2<<20)))
-			sh.lives()
 		})
 	}
 	for _, c := range []named{
@@ -283,28 +260,20 @@ func lengths(t *testing.T, b *box) {
 		{"Newlines", "\n"},
 		{"Bang", "!"},
 	} {
-		t.Run("70000"+c.name, func(t *testing.T) {
-			t.Parallel()
-			sh := b.open(t)
+		b.test(t, "70000"+c.name, func(t *testing.T, sh *shell) {
 			command, want := of(70_000, c.command)
 			same(t, want, sh.output(command))
-			sh.lives()
 		})
 	}
-	t.Run("SingleQuotes", func(t *testing.T) {
-		t.Parallel()
-		sh := b.open(t)
+	b.test(t, "SingleQuotes", func(t *testing.T, sh *shell) {
 		want := strings.Repeat("'", 20_000)
 		same(t, want+"\n", sh.output(`printf '%s\n' "`+want+`"`))
-		sh.lives()
 	})
-	t.Run("Runes", func(t *testing.T) { // wherever it is cut, it is not cut inside a rune
-		t.Parallel()
-		sh := b.open(t)
+	// an implementation that sends it in pieces must not split a rune
+	b.test(t, "Runes", func(t *testing.T, sh *shell) {
 		for pad := range 3 {
 			want := strings.Repeat("x", pad) + strings.Repeat("日本", 3000)
 			same(t, want+"\n", sh.output("printf '%s\\n' '"+want+"'"))
 		}
-		sh.lives()
 	})
 }

@@ -1,11 +1,14 @@
 package sandboxtest
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"io/fs"
+	"net"
+	"os"
 	"os/user"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// user: other users' programs, sessions and jobs. Only root's box can have them.
+// user has programs, sessions and jobs of other users, which only root's box can have.
 func (s *suite) user(t *testing.T) {
 	b := s.box(t)
 	own := strings.TrimSpace(b.script(t, "id -u"))
@@ -27,49 +30,41 @@ func (s *suite) user(t *testing.T) {
 			require.Equal(t, 126, code)
 			return
 		}
-		b.runAs(t, "12345:12345", "true") // skips where it is unsupported
-		t.Run("Run", func(t *testing.T) { userRun(t, b) })
-		t.Run("Session", func(t *testing.T) { userSession(t, b) })
-		t.Run("Dir", func(t *testing.T) { userDir(t, b) })
-		t.Run("Job", func(t *testing.T) { userJob(t, b) })
-		t.Run("Ends", func(t *testing.T) { userEnds(t, b) })
-		t.Run("View", func(t *testing.T) { userView(t, b) })
+		b.runAs(t, "12345:12345", "true") // skips the case if it is unsupported
+		b.sections(t, []section{
+			{"Run", userRun},
+			{"Session", userSession},
+			{"Dir", userDir},
+			{"Job", userJob},
+			{"Ends", userEnds},
+			{"View", userView},
+		})
 	})
 }
 
-// runAs is Run of a script as a user, in /.
+// runAs calls Run for a script as a user, in /.
 func (b *box) runAs(t *testing.T, name, script string) (int, error) {
 	t.Helper()
-	return within(b, t, "Run", func(ctx context.Context) (int, error) {
-		return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Dir: "/", User: name})
-	})
+	return b.tryRun(t, &sandbox.Cmd{Args: inShell(script), Dir: "/", User: name})
 }
 
-// userOwn: the box's own user is always to be had, and changes nothing.
+// userOwn gives the box's own user, which changes nothing.
 func userOwn(t *testing.T, b *box, own string) {
 	t.Parallel()
-	var plain, same bytes.Buffer
-	script := []string{"sh", "-c", `id; env | grep -v SANDSHELL_ | sort`}
-	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: script, Stdout: &plain}))
-	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: script, User: own, Stdout: &same}))
-	require.Equal(t, plain.String(), same.String())
+	script := inShell(`id; env | grep -v SANDSHELL_ | sort`)
+	same(t, b.stdout(t, &sandbox.Cmd{Args: script}),
+		b.stdout(t, &sandbox.Cmd{Args: script, User: own}))
 	b.open(t, sandbox.User(own)).lives()
 }
 
 func userRun(t *testing.T, b *box) {
-	t.Parallel()
-	var stdout bytes.Buffer
-	cmd := &sandbox.Cmd{
-		Args: []string{"sh", "-c", `echo "$(id -u) $(id -g) $HOME $A" >/dev/stdout`}, Dir: "/",
-		User: "12345:54321", Env: []string{"A=1"}, Stdout: &stdout}
-	require.Zero(t, b.cmd(t, cmd))
-	same(t, "12345 54321 / 1\n", stdout.String())
+	same(t, "12345 54321 / 1\n", b.stdout(t, &sandbox.Cmd{
+		Args: inShell(`echo "$(id -u) $(id -g) $HOME $A" >/dev/stdout`), Dir: "/",
+		User: "12345:54321", Env: []string{"A=1"}}))
 	if b.script(t, "grep -c '^nobody:' /etc/passwd || :") == "1\n" {
-		stdout.Reset()
-		cmd.User, cmd.Args[2] = "nobody",
-			`echo "$(id -un) $USER $LOGNAME"; [ "$HOME:$SHELL" = "$(grep ^nobody: /etc/passwd | cut -d: -f6,7)" ]`
-		require.Zero(t, b.cmd(t, cmd))
-		same(t, "nobody nobody nobody\n", stdout.String())
+		same(t, "nobody nobody nobody\n", b.stdout(t, &sandbox.Cmd{Dir: "/", User: "nobody",
+			Args: inShell(`echo "$(id -un) $USER $LOGNAME"
+[ "$HOME:$SHELL" = "$(grep ^nobody: /etc/passwd | cut -d: -f6,7)" ]`)}))
 	}
 	code, err := b.runAs(t, "no-such-user", "true")
 	var unknown user.UnknownUserError
@@ -77,95 +72,62 @@ func userRun(t *testing.T, b *box) {
 	require.Equal(t, -1, code)
 	dir := b.tmp + "/" + b.tool(t)
 	b.script(t, `chmod 700 "$1"`, dir)
-	_, err = within(b, t, "Run", func(ctx context.Context) (int, error) {
-		return b.Run(ctx, &sandbox.Cmd{Args: []string{"true"}, Dir: dir, User: "12345:12345"})
-	})
+	_, err = b.tryRun(t, &sandbox.Cmd{Args: []string{"true"}, Dir: dir, User: "12345:12345"})
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// userDir: without a directory, a user who may not enter the sandbox's starts in the root.
+// userDir gives no directory: a user who may not enter the sandbox's starts in the root.
 func userDir(t *testing.T, b *box) {
-	t.Parallel()
-	const inBox, inRoot = "the sandbox's directory", "the root"
-	var own, got bytes.Buffer
-	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, Stdout: &own}))
-	want := inRoot
-	probe := &sandbox.Cmd{Args: []string{"true"}, Dir: strings.TrimSuffix(own.String(), "\n"),
-		User: "12345:54321"}
-	_, err := within(b, t, "Run", func(ctx context.Context) (int, error) {
-		return b.Run(ctx, probe)
-	})
-	if err == nil {
-		want = inBox
+	const name = "12345:54321"
+	pwd := []string{"pwd"}
+	own := b.stdout(t, &sandbox.Cmd{Args: pwd})
+	want := "/\n"
+	if _, err := b.tryRun(t, &sandbox.Cmd{Args: []string{"true"}, User: name,
+		Dir: strings.TrimSuffix(own, "\n")}); err == nil {
+		want = own
 	}
-	what := func(dir string) string {
-		switch dir {
-		case own.String():
-			return inBox
-		case "/\n":
-			return inRoot
-		}
-		return dir
+	same(t, want, b.stdout(t, &sandbox.Cmd{Args: pwd, User: name}))
+	same(t, want, b.openPlain(t, sandbox.User(name)).output("pwd"))
+	of, ok := sandbox.As[others](b.Sandbox)
+	if !ok {
+		return
 	}
-	require.Zero(t, b.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, User: "12345:54321",
-		Stdout: &got}))
-	require.Equal(t, want, what(got.String()))
-	session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
-		return b.Open(ctx, sandbox.User("12345:54321"))
-	})
-	require.NoError(t, err)
-	sh := &shell{Session: session, b: b, t: t}
-	t.Cleanup(sh.close)
-	require.Equal(t, want, what(sh.output("pwd")))
-	if of, ok := sandbox.As[others](b.Sandbox); ok {
-		view := func(name string, opts ...sandbox.SessionOption) (main, run string) {
-			view, err := within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) {
-				return of.AsUser(ctx, name, opts...)
-			})
-			require.NoError(t, err)
-			defer view.Close()
-			v := &box{Sandbox: view, suite: b.suite, bash: b.bash, ash: b.ash}
-			var out bytes.Buffer
-			require.Zero(t, v.cmd(t, &sandbox.Cmd{Args: []string{"pwd"}, Stdout: &out}))
-			return (&shell{Session: view, b: v, t: t}).output("pwd"), out.String()
-		}
-		main, run := view("12345:54321")
-		require.Equal(t, want, what(main))
-		require.Equal(t, want, what(run))
-		main, run = view("0", sandbox.Dir("../.")) // a relative one starts in the box's
-		above := path.Dir(strings.TrimSuffix(own.String(), "\n")) + "\n"
-		same(t, above, main)
-		same(t, above, run)
+	for _, c := range []struct {
+		name, want string
+		opts       []sandbox.SessionOption
+	}{
+		{name, want, nil},
+		// relative to the box's directory
+		{"0", path.Dir(strings.TrimSuffix(own, "\n")) + "\n",
+			[]sandbox.SessionOption{sandbox.Dir("../.")}},
+	} {
+		view, err := within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) {
+			return of.AsUser(ctx, c.name, c.opts...)
+		})
+		require.NoError(t, err)
+		v := &box{Sandbox: view, suite: b.suite, bash: b.bash, ash: b.ash}
+		same(t, c.want, v.main(t).output("pwd"))
+		same(t, c.want, v.stdout(t, &sandbox.Cmd{Args: pwd}))
+		require.NoError(t, view.Close())
 	}
 }
 
-// openAs opens a session in /tmp as a user of whom only numbers are known.
+// openAs opens a session in /tmp as a user without a name.
 func (b *box) openAs(t *testing.T, name string) *shell {
 	t.Helper()
-	session, err := within(b, t, "Open", func(ctx context.Context) (sandbox.Session, error) {
-		return b.Open(ctx, sandbox.Dir("/tmp"), sandbox.User(name), sandbox.Env("A=1"))
-	})
-	require.NoError(t, err)
-	sh := &shell{Session: session, b: b, t: t}
-	t.Cleanup(sh.close)
-	return sh
+	return b.openPlain(t, sandbox.Dir("/tmp"), sandbox.User(name), sandbox.Env("A=1"))
 }
 
 func userSession(t *testing.T, b *box) {
-	t.Parallel()
 	sh := b.openAs(t, "12345:54321")
 	who := `echo "$(id -u) $(id -g) $HOME $PWD $A"`
 	same(t, "12345 54321 / /tmp 1\n", sh.output(who))
 	waiting(t, sh.exec(ask), sandbox.Line)
 	exited(t, sh.input("ann\n"), 0)
 	waiting(t, sh.exec("cat"), sandbox.Line)
-	exited(t, sh.must("Interrupt", func(ctx context.Context) (*sandbox.Result, error) {
-		return sh.Interrupt(ctx)
-	}), 130)
+	exited(t, sh.interrupt(), 130)
 	same(t, "named\n", sh.output(`echo named >"$(tty </dev/tty)"`))
-	res := sh.exec("exit 3") // the fresh shell is the user's too
-	exited(t, res, 3)
-	require.True(t, res.Restarted)
+	sh.restarted(sh.exec("exit 3"), 3) // the fresh shell is the same user's
 	same(t, "12345 54321 / /tmp 1\n", sh.output(who))
 	if b.bash {
 		exited(t, sh.exec("export B=2; exec bash"), 0)
@@ -174,26 +136,17 @@ func userSession(t *testing.T, b *box) {
 }
 
 func userJob(t *testing.T, b *box) {
-	t.Parallel()
 	m := b.marker(t)
-	job, err := within(b, t, "Background", func(ctx context.Context) (sandbox.Job, error) {
-		return b.Background(ctx, "id -u; sleep "+string(m), sandbox.Dir("/"),
-			sandbox.User("12345:54321"))
-	})
-	require.NoError(t, err)
+	job := b.start(t, "id -u; sleep "+string(m), sandbox.Dir("/"), sandbox.User("12345:54321"))
 	b.alive(t, m, 1)
-	_, err = within(b, t, "Kill", empty(job.Kill))
-	require.NoError(t, err)
+	job.kill()
 	b.gone(t, m)
-	res, err := within(b, t, "Wait", job.Wait)
-	require.NoError(t, err)
-	require.Contains(t, res.Output, "12345\n")
+	require.Contains(t, job.ends(129, 137, 143).Output, "12345\n")
 }
 
-// userEnds: the end of a session, and of Run's ctx, find what is another user's and no descendant
-// any more.
+// userEnds closes a session and cancels Run: also another user's processes end, and those that have
+// another parent by then.
 func userEnds(t *testing.T, b *box) {
-	t.Parallel()
 	m := b.marker(t)
 	sh := b.openAs(t, "12345:54321")
 	b.need(t, "setsid")
@@ -207,9 +160,74 @@ func userEnds(t *testing.T, b *box) {
 	_, err := within(b, t, "Run", func(context.Context) (int, error) {
 		script := "(setsid sleep " + string(m) + " >/dev/null 2>&1 &); echo before; sleep " +
 			string(m)
-		return b.Run(ctx, &sandbox.Cmd{Args: []string{"sh", "-c", script}, Dir: "/",
+		return b.Run(ctx, &sandbox.Cmd{Args: inShell(script), Dir: "/",
 			User: "12345:54321", Stdout: stdout})
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	b.gone(t, m)
+}
+
+// others is a method that a box may have. It returns the box as another user's.
+type others interface {
+	AsUser(context.Context, string, ...sandbox.SessionOption) (sandbox.Sandbox, error)
+}
+
+// userView uses the box that AsUser returns: all that it does is that user's.
+func userView(t *testing.T, b *box) {
+	of, ok := sandbox.As[others](b.Sandbox)
+	if !ok {
+		t.Skip("the box has no AsUser")
+	}
+	dir := b.tmp + "/view"
+	b.script(t, `mkdir -m 755 "$1" && chown 12345:54321 "$1" && echo mine >"$1/secret" &&
+		chmod 600 "$1/secret" && chmod 755 "$(dirname "$1")"`, dir)
+	become := func(name string) (sandbox.Sandbox, error) {
+		return within(b, t, "AsUser", func(ctx context.Context) (sandbox.Sandbox, error) {
+			return of.AsUser(ctx, name, sandbox.Dir(dir))
+		})
+	}
+	_, err := become("no-such-user")
+	var unknown user.UnknownUserError
+	require.ErrorAs(t, err, &unknown)
+	view, err := become("12345:54321")
+	require.NoError(t, err)
+	v := &box{Sandbox: view, suite: b.suite, home: dir, tmp: dir, bash: b.bash, ash: b.ash}
+	const who = `echo "$(id -u):$(id -g) $PWD"`
+	me := "12345:54321 " + dir + "\n"
+	same(t, me, v.main(t).output(who))
+	same(t, me, v.open(t).output("cd ..; "+who))
+	same(t, me, v.script(t, who))
+	same(t, me, v.start(t, who).ends(0).Output)
+
+	v.writeFile(t, "written", "text", 0o600)
+	from := filepath.Join(t.TempDir(), "copied")
+	require.NoError(t, os.WriteFile(from, []byte("text"), 0o644))
+	require.NoError(t, v.copyTo(t, from, "copied"))
+	for _, name := range []string{"written", "copied"} {
+		same(t, "12345\n", b.script(t, `ls -n "$1" | awk '{ print $3 }'`, dir+"/"+name))
+		same(t, "text", v.readFile(t, name))
+	}
+	require.ErrorIs(t, v.withFiles(t, "ReadFile", readCall("secret")), fs.ErrPermission)
+	to := filepath.Join(t.TempDir(), "secret")
+	require.ErrorIs(t, v.copyFrom(t, "secret", to), fs.ErrPermission)
+	_, err = v.runAs(t, "0", "true")
+	require.ErrorIs(t, err, fs.ErrPermission)
+	_, err = v.tryOpen(t, sandbox.User("0"))
+	require.ErrorIs(t, err, fs.ErrPermission)
+	_, err = attempt("Dial", func(ctx context.Context) (net.Conn, error) { // within would skip
+		return v.Dial(ctx, "unix", "/x")
+	})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+
+	m := b.marker(t)
+	v.start(t, "sleep "+string(m))
+	b.alive(t, m, 1)
+	require.NoError(t, view.Close())
+	b.gone(t, m)
+	_, err = view.Execute(t.Context(), "true")
+	require.ErrorIs(t, err, sandbox.ErrClosed)
+	same(t, "here\n", b.script(t, "echo here"))
+
+	_, err = become("12345")
+	require.NoError(t, err) // Close of the box closes this one
 }

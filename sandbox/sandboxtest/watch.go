@@ -13,36 +13,34 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A watched is a Watch of a case.
+// watched is the result of a Watch.
 type watched struct {
 	next func() (sandbox.FileEvent, error, bool)
 	stop func()
 }
 
-// watch watches name for the rest of the case, or until ctx ends. It skips the case if the sandbox
-// cannot.
+// watch calls Watch. The watch ends with t, or with ctx.
 func (b *box) watch(t testing.TB, ctx context.Context, name string) watched {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	var events iter.Seq2[sandbox.FileEvent, error]
-	require.NoError(t, b.withFiles(t, "Watch", func(_ context.Context,
-		f sandbox.Files) (err error) {
+	b.files(t, "Watch", func(_ context.Context, f sandbox.Files) (err error) {
 		events, err = f.Watch(ctx, name)
 		return err
-	}))
+	})
 	next, stop := iter.Pull2(events)
 	t.Cleanup(stop)
 	return watched{next, stop}
 }
 
-// until returns the events until one of the entry last, without those that are as the one before.
+// until returns the events before the first one of the entry last. Equal events in a row are one.
 func (w watched) until(t testing.TB, last string) (events []sandbox.FileEvent) {
 	t.Helper()
 	for {
 		e, err, ok := w.next()
-		require.True(t, ok)
-		require.NoError(t, err, "after %v", events)
+		require.True(t, ok, "the watch has ended, after the events %v", events)
+		require.NoError(t, err, "after the events %v", events)
 		if e.Name == last {
 			return events
 		}
@@ -52,15 +50,15 @@ func (w watched) until(t testing.TB, last string) (events []sandbox.FileEvent) {
 	}
 }
 
-// end returns why a watch has ended.
+// end returns the error that ends a watch.
 func (w watched) end(t testing.TB) error {
 	t.Helper()
 	for {
 		_, err, ok := w.next()
-		require.True(t, ok, "it has ended without a reason")
+		require.True(t, ok, "the watch has ended without an error")
 		if err != nil {
 			_, _, more := w.next()
-			require.False(t, more, "something comes behind the error")
+			require.False(t, more, "the watch goes on after its error")
 			var path *fs.PathError
 			require.ErrorAs(t, err, &path)
 			require.Equal(t, "watch", path.Op)
@@ -69,9 +67,9 @@ func (w watched) end(t testing.TB) error {
 	}
 }
 
-// watchedDirectory: each change of an entry, in order, and none below.
+// watchedDirectory watches a directory: each change of an entry is an event, in order, and changes
+// below it are none.
 func watchedDirectory(t *testing.T, b *box) {
-	t.Parallel()
 	dir := b.dir(t)
 	w := b.watch(t, t.Context(), dir+"/.")
 	b.script(t, `cd "$1" && : > a && printf x >> a && chmod 600 a && mv a b && mkdir d && : > d/below && rm d/below && rmdir d && mv b "../moved-$$" && rm "../moved-$$" && : > "$2" && rm "$2" && : > end`,
@@ -87,17 +85,16 @@ func watchedDirectory(t *testing.T, b *box) {
 	}, w.until(t, "end"))
 }
 
-// watchedFile: the file of a name, also when it is another one; and nothing beside it.
+// watchedFile watches a file by its name, also when the name becomes another file's. Changes of
+// other files are no events.
 func watchedFile(t *testing.T, b *box) {
-	t.Parallel()
 	dir := b.dir(t)
 	b.script(t, `cd "$1" && mkdir d && : > d/f && ln -s d/f link`, dir)
 	w := b.watch(t, t.Context(), dir+"/link")
 	b.script(t, `cd "$1" && : > d/g && printf x >> d/f && rm d/f && : > d/f && rm d/g`, dir)
 	b.writeFile(t, dir+"/link", "content", 0o600)
 	for _, op := range []sandbox.FileOp{sandbox.FileWritten, sandbox.FileRemoved,
-		sandbox.FileCreated,
-		sandbox.FileWritten} {
+		sandbox.FileCreated, sandbox.FileWritten} {
 		e, err, ok := w.next()
 		require.True(t, ok)
 		require.NoError(t, err)
@@ -105,9 +102,8 @@ func watchedFile(t *testing.T, b *box) {
 	}
 }
 
-// watchedWrites: a write and a copy are one change, and the files by which they are made are none.
+// watchedWrites watches writes and copies: each is one event. Their temporary files are none.
 func watchedWrites(t *testing.T, b *box) {
-	t.Parallel()
 	dir, host := b.dir(t), t.TempDir()
 	write(t, host+"/copy", "content", 0o644)
 	w := b.watch(t, t.Context(), dir)
@@ -122,9 +118,8 @@ func watchedWrites(t *testing.T, b *box) {
 	}, w.until(t, "end"))
 }
 
-// watchEnds: what ends a watch, and what it says.
+// watchEnds ends watches, and checks their errors.
 func watchEnds(t *testing.T, b *box) {
-	t.Parallel()
 	dir := b.dir(t)
 	b.script(t, `mkdir "$1/removed" "$1/moved"`, dir)
 	removed, moved := b.watch(t, t.Context(), dir+"/removed"), b.watch(t, t.Context(), dir+"/moved")
@@ -141,21 +136,19 @@ func watchEnds(t *testing.T, b *box) {
 	_, err, ok = left.next()
 	require.True(t, ok)
 	require.NoError(t, err)
-	left.stop() // as a break does
+	left.stop() // as break would in a loop
 	_, _, ok = left.next()
 	require.False(t, ok)
 }
 
-// watchRefused: the errors of package os.
+// watchRefused calls Watch for names that it must refuse, with the errors of package os.
 func watchRefused(t *testing.T, b *box) {
-	t.Parallel()
 	dir := b.dir(t)
 	b.script(t, `cd "$1" && : > f && ln -s loop loop && mkdir locked`, dir)
-	b.watch(t, t.Context(), dir) // or it is not supported
+	b.watch(t, t.Context(), dir) // skips the case if Watch is unsupported
 	watch := func(name string) error {
 		return b.withFiles(t, "Watch", func(ctx context.Context, f sandbox.Files) error {
-			_, err := f.Watch(ctx, name)
-			return err
+			return errorOf(f.Watch(ctx, name))
 		})
 	}
 	for name, want := range map[string]error{
@@ -168,7 +161,7 @@ func watchRefused(t *testing.T, b *box) {
 		require.ErrorAs(t, err, &path)
 		require.Equal(t, name, path.Path)
 	}
-	if !b.root(t) { // who may do everything
+	if !b.root(t) { // root has all permissions
 		b.script(t, `chmod 300 "$1/locked"`, dir)
 		require.ErrorIs(t, watch(dir+"/locked"), fs.ErrPermission)
 	}
@@ -178,9 +171,8 @@ func watchRefused(t *testing.T, b *box) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// watchToClose begins two watches, in one of which a loop waits, and returns what checks that Close
-// has ended both: for the box of a case about Close. Where there is no Watch, which other cases
-// tell, it does nothing.
+// watchToClose begins two watches: a goroutine waits for an event of one. check checks that Close
+// of the box has ended both. If Watch is unsupported, it does nothing.
 func (b *box) watchToClose(t testing.TB) (check func()) {
 	t.Helper()
 	dir := b.dir(t)

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,56 +14,52 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A situation is a program in a state that a session has to tell rightly: it waits for input of a
-// kind, or it works.
+// A situation is a command that waits for input of a kind, or works. The session must tell which.
 type situation struct {
 	name    string
-	needs   string // programs, between spaces: where the box lacks one, the row is left out
-	bash    bool   // only where the session's own shell is bash
-	when    string // a script that fails where the row does not apply
-	setup   string // a command of the session before
+	needs   string // programs, separated by spaces: without one, the row is skipped
+	bash    bool   // the session's shell must be bash
+	when    string // a script: if it fails, the row is skipped
+	setup   string // a command before
 	command string
 
-	// what it waits for; 0: it never waits while it is looked at, and goes on
-	asks sandbox.InputKind
-	// what it may be said to wait for instead: builds of the program differ
-	or     sandbox.InputKind
-	shows  string // what it has shown by then, in Output or on the Screen
-	answer string // typed then; none: it is interrupted
-	// what it waits for after the answer, or else; then it is interrupted. 0: the answer ends it
+	asks   sandbox.InputKind // what it waits for; 0: it works
+	or     sandbox.InputKind // what other builds of the program wait for
+	shows  string            // what Output or the Screen has by then
+	answer string            // the input then; "": it is interrupted
+	// what it waits for after the answer, when it is interrupted; 0: the answer ends it
 	then sandbox.InputKind
-	says string // what the answer's Output holds, or the Screen
+	says string // what Output or the Screen has after the answer
 	code int    // the exit status after the answer
 
-	computes bool   // it takes a processor all the time; set for zooBusy
-	restarts bool   // the shell ends with it
-	check    string // a command of the session that succeeds after it
-	after    string // a script that ends, in the row's directory, what the row has left running
+	computes bool   // it keeps a processor busy; set for zooBusy
+	restarts bool   // it ends the shell
+	check    string // a command after it, which must succeed
+	after    string // a script that ends what the row has started, in the row's directory
 
-	// plain says why a session over a plain sshd cannot tell: its script knows less than boxd.
-	// Empty where it can.
+	// why a box over a plain sshd cannot tell, or ""
 	plain string
 }
 
-// Why the script does not see it.
+// Values of plain. Such a box looks at programs by a script, which sees less than boxd does.
 const (
-	plainPolls   = "which descriptors a poll or a select asks for lies in the program's memory"
-	plain32      = "the numbers of a 32-bit program's system calls are others"
-	plainOrphans = "the script goes from parents to children, and this is nobody's child"
+	plainPolls   = "the descriptors of a poll or select are in the program's memory"
+	plain32      = "a 32-bit program has other numbers of system calls"
+	plainOrphans = "the script finds only the shell's descendants, and this process is none"
 )
 
 const (
-	// how long a program that works is: beyond the quiet second after which a guess is due
-	lookedAt = 2200 * time.Millisecond
-	// the same of one that computes: it has begun soon, and takes the others their time
-	burnsFor = 1400 * time.Millisecond
-	// how long a program that asks has until Waiting is said, of the minute that the call has: a
-	// loaded machine starts Python in 15 s
-	answered = limit - 10*time.Second
-	zooKeep  = 10 // how many sessions there are at once, at most
+	// how long a command that works is watched: an implementation may guess after a quiet second
+	worksFor = 2200 * time.Millisecond
+	// the same for one that computes, which begins soon and slows down the others
+	computesFor = 1400 * time.Millisecond
+	// how long a command that asks may take to wait: a busy machine starts Python in 15 s
+	asksWithin = limit - 10*time.Second
+	// how many rows run at once, at most
+	zooKeepers = 10
 )
 
-// zoo runs the situations, without Full those of some fourths.
+// zoo runs the rows of the table, or some quarters of them without Full.
 func (s *suite) zoo(t *testing.T) {
 	b := s.box(t)
 	rows := situations(b.bash)
@@ -70,8 +67,7 @@ func (s *suite) zoo(t *testing.T) {
 		rows = slices.Collect(func(yield func(situation) bool) {
 			for i, r := range rows {
 				fourth := i % 4
-				// a plain sshd leaves it out, so that another place has to have it
-				if r.plain != "" {
+				if r.plain != "" { // PlainSSHD skips it, so another box must run it
 					fourth = 0
 				}
 				if slices.Contains(s.fourths, fourth) && !yield(r) {
@@ -83,15 +79,22 @@ func (s *suite) zoo(t *testing.T) {
 	s.try(t, b, rows)
 }
 
-// try runs situations, Sessions of them at once. They sleep more than they work: they are no
-// parallel tests, of which there are as many as processors.
+// try runs rows, as many at once as Sessions says. They are no parallel tests, because they sleep
+// more than they work.
 func (s *suite) try(t *testing.T, b *box, rows []situation) {
-	next := make(chan situation)
+	atOnce(min(max(s.sessions, 1), zooKeepers), rows, func(r situation) {
+		t.Run(r.name, func(t *testing.T) { r.run(t, b) })
+	})
+}
+
+// atOnce calls f with each row, n at once.
+func atOnce[T any](n int, rows []T, f func(T)) {
+	next := make(chan T)
 	var keepers sync.WaitGroup
-	for range min(max(s.sessions, 1), zooKeep) {
+	for range n {
 		keepers.Go(func() {
 			for r := range next {
-				t.Run(r.name, func(t *testing.T) { r.run(t, b) })
+				f(r)
 			}
 		})
 	}
@@ -102,9 +105,8 @@ func (s *suite) try(t *testing.T, b *box, rows []situation) {
 	keepers.Wait()
 }
 
-// situations is the table: those that wait among those that work, so that no time is all sleep or
-// all work. everything is false where only the session's shell is another than elsewhere: what
-// differs then are the shell's own ways to read.
+// situations returns the table. It mixes rows that wait, work and compute, to spread the load. If
+// everything is false, it returns only the rows that depend on the session's shell.
 func situations(everything bool) []situation {
 	if !everything {
 		return zooShells
@@ -114,7 +116,7 @@ func situations(everything bool) []situation {
 	working := slices.Concat(zooIdle, zooSilent)
 	for i, r := range zooBusy {
 		r.computes = true
-		working = slices.Insert(working, i*len(working)/len(zooBusy), r) // not all at once
+		working = slices.Insert(working, i*len(working)/len(zooBusy), r)
 	}
 	var all []situation
 	for len(waiting) > 0 || len(working) > 0 {
@@ -126,7 +128,7 @@ func situations(everything bool) []situation {
 	return all
 }
 
-// applies skips the row, by name, where the box does not have what it takes.
+// applies skips the row if the box lacks what it needs.
 func (r situation) applies(t *testing.T, b *box) {
 	t.Helper()
 	if r.bash && !b.bash {
@@ -138,7 +140,7 @@ func (r situation) applies(t *testing.T, b *box) {
 		}
 	}
 	if r.plain != "" && b.suite.plain {
-		b.suite.skip(t, "not to be told over a plain sshd: "+r.plain)
+		b.suite.skip(t, "PlainSSHD: "+r.plain)
 	}
 }
 
@@ -146,14 +148,13 @@ func (r situation) run(t *testing.T, b *box) {
 	r.applies(t, b)
 	sh := b.open(t)
 	if r.when != "" {
-		if code, _, _ := b.sh(t, "cd \"$1\"\n"+r.when, sh.dir); code != 0 {
-			b.suite.skip(t, "does not apply to this box: "+brief(r.when)+" fails")
-		}
+		b.needScript(t, "does not apply to this box: the script "+brief(r.when)+" fails",
+			"cd \"$1\"\n"+r.when, sh.dir)
 	}
 	if r.after != "" {
 		t.Cleanup(func() { b.sh(t, "cd \"$1\"\n"+r.after, sh.dir) })
 	}
-	// what fish and mc leave goes with the directory
+	// fish and mc leave files at home
 	sh.output("HOME=$PWD; TMPDIR=$PWD; TERM=xterm; LC_ALL=C.UTF-8; export HOME TMPDIR TERM LC_ALL")
 	if r.setup != "" {
 		sh.output(r.setup)
@@ -167,47 +168,43 @@ func (r situation) run(t *testing.T, b *box) {
 	if r.check != "" {
 		sh.output(r.check)
 	}
-	// has the shell's words on what has ended; and bash 5.2 dies now and then of a ^C between two
-	// forks: see timeouts
+	// the shell may report ended jobs now; bash 5.2 sometimes dies of a ^C: see timeouts
 	next := sh.exec(":")
-	if res.Restarted || next.Restarted {
-		sh.usable()
-	} else {
-		sh.lives()
-	}
+	sh.mayRestart = res.Restarted || next.Restarted
+	sh.goesOn()
 }
 
-// works checks that the program goes on, unasked, and interrupts it.
+// works checks that the command is running all the time, and interrupts it.
 func (r situation) works(sh *shell) *sandbox.Result {
 	sh.t.Helper()
-	watched := lookedAt
+	watched := worksFor
 	if r.computes {
-		watched = burnsFor
+		watched = computesFor
 	}
 	res := sh.exec(r.command, sandbox.Yield(watched))
 	running(sh.t, res)
-	// a slow machine has not even begun
-	for end := time.Now().Add(answered); !r.has(sh, r.shows, res) && time.Now().Before(end); {
+	// a busy machine may not have started it yet
+	for end := time.Now().Add(asksWithin); !r.has(sh, r.shows, res) && time.Now().Before(end); {
 		res = sh.wait(sandbox.Yield(watched))
 		running(sh.t, res)
 	}
 	r.showed(sh, "shows", r.shows, res)
 	if r.answer != "" {
-		running(sh.t, sh.input(r.answer, sandbox.Yield(lookedAt/4)))
+		running(sh.t, sh.input(r.answer, sandbox.Yield(worksFor/4)))
 	}
 	return sh.interrupt()
 }
 
-// isAnswered checks that the program waits for what it waits for, and answers.
+// isAnswered checks that the command waits for the right kind of input, and answers.
 func (r situation) isAnswered(sh *shell) *sandbox.Result {
 	sh.t.Helper()
-	res := sh.exec(r.command, sandbox.Yield(answered))
+	res := sh.exec(r.command, sandbox.Yield(asksWithin))
 	waiting(sh.t, res, r.asks, r.or)
 	r.showed(sh, "shows", r.shows, res)
 	if r.answer == "" {
 		return sh.interrupt()
 	}
-	res = sh.input(r.answer, sandbox.Yield(answered))
+	res = sh.input(r.answer, sandbox.Yield(asksWithin))
 	r.showed(sh, "says", r.says, res)
 	if r.then != 0 {
 		waiting(sh.t, res, r.then, r.or)
@@ -218,19 +215,55 @@ func (r situation) isAnswered(sh *shell) *sandbox.Result {
 	return res
 }
 
-// has reports whether text has come, in a Result or on the screen.
+// has reports whether Output or the screen has text.
 func (r situation) has(sh *shell, text string, res *sandbox.Result) bool {
 	sh.t.Helper()
 	return strings.Contains(res.Output, text) ||
 		strings.Contains(strings.Join(sh.screen().Lines, "\n"), text)
 }
 
-// showed checks that text has come, in a Result or on the screen.
+// showed checks that Output or the screen has text, which is a field of the row.
 func (r situation) showed(sh *shell, field, text string, res *sandbox.Result) {
 	sh.t.Helper()
 	if !r.has(sh, text, res) {
 		screen := strings.Join(sh.screen().Lines, "\n")
-		sh.t.Fatalf("%s: neither in the output nor on the screen is %q: %s\nscreen:\n%s", field,
-			text, show(res), regexp.MustCompile(`\s*\n\s*\n`).ReplaceAllString(screen, "\n"))
+		sh.t.Fatalf("%s: neither Output nor the screen has %q: %s\nscreen:\n%s", field, text,
+			show(res), regexp.MustCompile(`\s*\n\s*\n`).ReplaceAllString(screen, "\n"))
 	}
+}
+
+// zooAgain names rows of Zoo: five that wait, each in another way, and five that only seem to.
+var zooAgain = []string{
+	"Read", "BashReadT", "catTTY", "PySelect", "PyGetpass",
+	"Sleep", "WaitsForPipe", "Tail", "PySelectPipe", "PyAsyncioSleepCbreak",
+}
+
+// zooOften runs the rows of zooAgain a hundred times each while two processors are busy: the result
+// must not depend on the machine's speed.
+func (s *suite) zooOften(t *testing.T) {
+	if !s.full {
+		s.skip(t, "a thousand commands take minutes: use Full")
+	}
+	b := s.box(t)
+	rows := slices.DeleteFunc(situations(true), func(r situation) bool {
+		return !slices.Contains(zooAgain, r.name)
+	})
+	require.Len(t, rows, len(zooAgain))
+	for range 2 {
+		b.busy(t)
+	}
+	var often []situation
+	for i := range 100 {
+		for _, r := range rows {
+			r.name = fmt.Sprintf("%s/%d", r.name, i+1)
+			often = append(often, r)
+		}
+	}
+	s.try(t, b, often)
+}
+
+// busy keeps a processor busy until the end of t.
+func (b *box) busy(t *testing.T) {
+	t.Helper()
+	t.Cleanup(b.start(t, "while :; do :; done").kill)
 }

@@ -1,12 +1,12 @@
 package sandboxtest
 
-// mute runs a program beside a name server that never answers.
+// mute runs a program while the name server does not answer.
 const mute = `import socket, subprocess, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("127.0.0.1", 53))
 sys.exit(subprocess.call(sys.argv[1:]))`
 
-// zooIdle: programs that sleep, in waits that are no waits for input.
+// zooIdle are programs that wait for something else than input.
 var zooIdle = []situation{
 	{name: "Sleep", command: `sleep 30`},
 	{name: "SleepAfterPrompt", command: `printf 'prompt? '; sleep 30`, shows: "prompt? "},
@@ -59,7 +59,7 @@ var zooIdle = []situation{
 		check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
 	{name: "BackgroundReaderInLoop", command: `cat & while :; do sleep 0.1; done`,
 		check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
-	// in a group of its own, it is stopped
+	// it is stopped, in a background process group
 	{name: "TimeoutReader", needs: "timeout", when: `timeout 5 true && timeout --version`,
 		command: `sh -c "timeout 30 cat; :"`},
 	{name: "Flock", needs: "flock", setup: `: >l`, command: `flock l sh -c 'flock l true'`},
@@ -145,7 +145,7 @@ var zooIdle = []situation{
 	{name: "PhpSleep", needs: "php", command: `php -r 'echo "name? "; sleep(30);'`},
 }
 
-// zooBusy: programs that compute.
+// zooBusy are programs that compute.
 var zooBusy = []situation{
 	{name: "BusyLoop", command: `printf 'name? '; while :; do :; done`},
 	{name: "BusySh", command: `sh -c 'printf "name? "; while :; do :; done'`},
@@ -164,7 +164,7 @@ var zooBusy = []situation{
 	{name: "ForkLoop", command: `printf 'name? '; while :; do /bin/true; done`},
 }
 
-// zooSilent: programs that print as they go, or stop being asked.
+// zooSilent are programs that print all the time, or have no input to wait for.
 var zooSilent = []situation{
 	{name: "Dots", command: `while :; do printf .; sleep 0.1; done`},
 	{name: "ProgressBar",

@@ -2,7 +2,7 @@ package sandboxtest
 
 import "github.com/sandshell/sandshell/sandbox"
 
-// zooLanguages: how programs of other languages read.
+// zooLanguages are programs in languages other than Python.
 var zooLanguages = []situation{
 	{name: "Perl", needs: "perl", command: `perl -e 'print "name? "; $x = <STDIN>; print "got $x"'`,
 		asks: sandbox.Line, answer: "ann\n", says: "got ann"},
@@ -70,7 +70,7 @@ var zooLanguages = []situation{
 		command: `./ask`, asks: sandbox.Line, answer: "ann\n", says: "got ann"},
 }
 
-// zooREPLs: programs with a prompt of their own.
+// zooREPLs are interpreters.
 var zooREPLs = []situation{
 	{name: "bc", needs: "bc", command: `bc -q`, asks: sandbox.Line, or: sandbox.Keys,
 		answer: "6 * 1007\n", then: sandbox.Line, says: "6042"},
@@ -125,7 +125,7 @@ var zooREPLs = []situation{
 		shows: "Command (m for help): ", answer: "q\n"},
 }
 
-// zooFullScreen: programs that draw, and read keys.
+// zooFullScreen are programs that draw on the screen and read keys.
 var zooFullScreen = []situation{
 	{name: "less", needs: "less", setup: `seq 1 200 >f`, command: `less f`, asks: sandbox.Keys,
 		shows: "22", answer: "q"},

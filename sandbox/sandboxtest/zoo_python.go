@@ -2,13 +2,13 @@ package sandboxtest
 
 import "github.com/sandshell/sandshell/sandbox"
 
-// python is a command of python3 that runs code, with the modules that the table wants.
+// python returns a command that runs code in python3, with the modules that the rows need.
 func python(code string) string {
 	return "python3 -c " + quote("import asyncio, ctypes, fcntl, getpass, os, select, selectors, "+
 		"signal, socket, subprocess, sys, termios, threading, time, tty\n"+code)
 }
 
-// cbreak is Python that takes the terminal out of line mode, and puts it back as the program ends.
+// cbreak ends the terminal's line mode until the program ends.
 const cbreak = "import atexit; old = termios.tcgetattr(0); atexit.register(termios.tcsetattr, 0, " +
 	"termios.TCSANOW, old); tty.setcbreak(0)\n"
 
@@ -56,7 +56,7 @@ select.select([fds[-1]], [], [])
 ` + pySay
 )
 
-// zooPython: every way to read that Python offers.
+// zooPython are the ways in which Python reads.
 var zooPython = []situation{
 	{name: "PyInput", needs: "python3", command: python(`print("got", input("name? "))`),
 		asks: sandbox.Line, shows: "name? ", answer: "ann\n", says: "got ann"},

@@ -5,11 +5,11 @@ import "github.com/sandshell/sandshell/sandbox"
 const (
 	asRoot    = `[ "$(id -u)" = 0 ]`
 	unlocked  = ` && ! grep -q 'NoNewPrivs:.*1' /proc/self/status`
-	asUser    = `[ "$(id -un)" = user ]` + unlocked // the test image's, whose password is sandshell
+	asUser    = `[ "$(id -un)" = user ]` + unlocked // of the test image, with password sandshell
 	gitAuthor = `git init -q . && git config user.name ann && git config user.email ann@box.test && seq 1 9 >f && git add f && git commit -q -m one`
 )
 
-// zooQuestions: programs that make sure first.
+// zooQuestions are programs that ask for confirmation.
 var zooQuestions = []situation{
 	{name: "rm", setup: `: >f`, command: `rm -i f`, asks: sandbox.Line, shows: "f", answer: "y\n",
 		check: `[ ! -e f ]`},
@@ -73,7 +73,7 @@ const debconf = `printf 'Template: zoo/name\nType: string\nDescription: name?\n'
 printf '#!/bin/sh\n. /usr/share/debconf/confmodule\ndb_input high zoo/name\ndb_go\ndb_get zoo/name\necho "got $RET" >&2\n' >ask; chmod +x ask
 printf 'Config: configdb\nTemplates: templatedb\n\nName: configdb\nDriver: File\nFilename: %s/c.dat\n\nName: templatedb\nDriver: File\nFilename: %s/t.dat\n' "$PWD" "$PWD" >rc`
 
-// zooGit: git asks in many ways.
+// zooGit are commands of git that ask.
 var zooGit = []situation{
 	{name: "gitCommit", needs: "git vim.tiny", setup: gitAuthor,
 		command: `GIT_EDITOR='vim.tiny -u NONE' git commit --amend`, asks: sandbox.Keys,
@@ -110,13 +110,13 @@ var zooGit = []situation{
 		shows: "one", answer: "q"},
 }
 
-// gnupg is a home for gpg, with a pinentry on the terminal; gnupgEnd ends what it has started.
+// gnupg makes a home for gpg, with a pinentry on the terminal. gnupgEnd ends gpg's daemons.
 const (
 	gnupg    = `GNUPGHOME=$PWD/g GPG_TTY=$(tty); export GNUPGHOME GPG_TTY; mkdir -m 700 g; echo "pinentry-program $(command -v pinentry-curses)" >g/gpg-agent.conf; echo sesame >f`
 	gnupgEnd = `gpgconf --homedir "$PWD/g" --kill all`
 )
 
-// zooSecrets: passwords and passphrases.
+// zooSecrets are programs that ask for passwords and passphrases.
 var zooSecrets = []situation{
 	{name: "sshKeygen", needs: "ssh-keygen", command: `ssh-keygen -t ed25519 -f key`,
 		asks: sandbox.Secret, shows: "passphrase", answer: "sesame\n", then: sandbox.Secret,

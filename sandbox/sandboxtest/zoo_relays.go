@@ -2,18 +2,18 @@ package sandboxtest
 
 import "github.com/sandshell/sandshell/sandbox"
 
-// sshd is a client's configuration, whose server is a process beside it: no port is taken. The
-// user's startup files are not read: some take seconds.
+// sshd writes the configuration of a client whose server is a child process: no port is used. HOME
+// is the row's directory, because a user's startup files may take seconds.
 const sshd = `rm -f host* key* locked* && ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f key && ssh-keygen -q -t ed25519 -N sesame -f locked && cat key.pub locked.pub >keys && chmod 600 keys &&
 printf 'HostKey %s/host\nAuthorizedKeysFile %s/keys\nStrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nLogLevel QUIET\nSetEnv HOME=%s\n' "$PWD" "$PWD" "$PWD" >sshd_config &&
 printf 'Host *\nProxyCommand /usr/sbin/sshd -i -f %s/sshd_config\nIdentityFile %s/key\nUserKnownHostsFile %s/known\nIdentitiesOnly yes\nLogLevel ERROR\n' "$PWD" "$PWD" "$PWD" >config &&
 { printf 'box '; cat host.pub; } >known`
 
-// sshdRuns is whether the box's user can log in so.
+// sshdRuns succeeds if the box's user can log in so.
 const sshdRuns = `[ -x /usr/sbin/sshd ] && ` + sshd + ` && ssh -n -F config box true`
 
-// zooRelays: the program that reads is behind another, of another user, on a terminal of its own,
-// or no child of the shell.
+// zooRelays are commands whose reader is another program's child, another user's, on a terminal of
+// its own, or no child of the shell.
 var zooRelays = []situation{
 	{name: "script", needs: "script", when: `script -qc true /dev/null`,
 		command: `script -qc cat /dev/null`, asks: sandbox.Line, answer: "ann\n",
@@ -111,15 +111,14 @@ var zooRelays = []situation{
 		asks: sandbox.Line, answer: "ann\n", says: "got ann"},
 }
 
-// listener is Python that listens, never answers, and runs a command line that knows the port as
-// $PORT.
+// listener listens, never answers, and runs a script, for which PORT is the port.
 const listener = `python3 -c '
 import os, socket, subprocess, sys
 s = socket.create_server(("127.0.0.1", 0))
 os.environ["PORT"] = str(s.getsockname()[1])
 sys.exit(subprocess.call(["sh", "-c", sys.argv[1]]))' `
 
-// zooPeers: clients that ask the terminal and a peer at once.
+// zooPeers are clients that wait for the terminal and for a server at once.
 var zooPeers = []situation{
 	{name: "nc", plain: plainPolls, needs: "python3 nc", when: `nc -h 2>&1 | grep -q OpenBSD`,
 		command: listener + `'nc -N 127.0.0.1 $PORT'`, asks: sandbox.Line, answer: "ann\n",

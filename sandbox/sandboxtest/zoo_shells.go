@@ -2,11 +2,10 @@ package sandboxtest
 
 import "github.com/sandshell/sandshell/sandbox"
 
-// In the rows, name? is the question, ann the answer, and "got ann" what becomes of it.
-
+// got prints the answer. In the rows, the question is name?, and the answer ann.
 const got = `; echo "got $x"`
 
-// zooShells: what shells ask with, in the session's own and in others.
+// zooShells are ways in which shells read: the session's and others.
 var zooShells = []situation{
 	{name: "Read", command: `read -r x` + got, asks: sandbox.Line, answer: "ann\n",
 		says: "got ann"},
@@ -44,7 +43,7 @@ var zooShells = []situation{
 		command: `. ./ask`, asks: sandbox.Line, shows: "name? ", answer: "ann\n", says: "got ann"},
 	{name: "ReadTooMuch", command: `read -r x` + got, asks: sandbox.Line,
 		answer: "ann\ntouch proof\n", says: "got ann", check: `[ ! -e proof ]`},
-	// bash's wait waits for no stopped job, but for one that kill has continued
+	// bash's wait does not wait for a stopped job, but for one that has been continued
 	{name: "ReadStopped", command: `cat`, asks: sandbox.Line, answer: "\x1a", code: 148,
 		check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
 	{name: "Foreground", command: `cat & sleep 0.3; fg`, asks: sandbox.Line, answer: "ann\n\x04",
@@ -137,8 +136,7 @@ var zooShells = []situation{
 	{name: "Fish", needs: "fish", command: `fish -N`, asks: sandbox.Keys, answer: "exit 3\r",
 		code: 3},
 
-	// A program in the shell's place is the command itself: it is given none of the session's
-	// lines.
+	// a program in the shell's place must not read what the implementation types
 	{name: "ExecBash", needs: "bash", command: `exec bash -c 'read -p "name? " x` + got +
 		`; exit 3'`, asks: sandbox.Line, shows: "name? ", answer: "ann\n", says: "got ann", code: 3,
 		restarts: true},

@@ -7,7 +7,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// zooTools: programs that read their standard input, which is the terminal.
+// zooTools are programs that read their standard input, the terminal.
 var zooTools = []situation{
 	{name: "cat", command: `cat`, asks: sandbox.Line, answer: "ann\n\x04", says: "ann\nann"},
 	{name: "catDash", command: `cat /dev/null - /dev/null`, asks: sandbox.Line, answer: "ann\n\x04",
@@ -94,7 +94,7 @@ var zooTools = []situation{
 		command: `strace -o log cat`, asks: sandbox.Line, answer: "ann\n\x04", says: "ann\nann"},
 }
 
-// zooSystem: ways to wait that programs seldom have, and the kernel does.
+// zooSystem are programs that wait by system calls that few programs use.
 var zooSystem = []situation{
 	{name: "Read32", plain: plain32, when: i386(read32) + ` && ./p </dev/null`, setup: i386(read32),
 		command: `./p`, asks: sandbox.Line, answer: "ann\n", says: "ann\nann"},
@@ -106,8 +106,8 @@ var zooSystem = []situation{
 		says: "ann\nann"},
 }
 
-// Machine code of 32-bit programs for Linux. read32 reads a line, writes it and exits; the others
-// ask for input first.
+// Machine code of 32-bit programs for Linux. read32 reads a line, writes it and exits. The others
+// wait for input before it.
 const (
 	read32 = "81ec00010000 89e1 31db ba64000000 b803000000 cd80 89c2 bb01000000 b804000000 " +
 		"cd80 31db b801000000 cd80"
@@ -116,7 +116,7 @@ const (
 		"cd80"
 )
 
-// i386 is a command that writes the machine code as an executable p.
+// i386 returns a command that writes machine code as an executable, p.
 func i386(code string) string {
 	const at, headers = 0x08048000, 52 + 32
 	code = strings.ReplaceAll(code, " ", "")
@@ -135,7 +135,7 @@ func i386(code string) string {
 	return `printf '` + octal.String() + `' >p && chmod +x p`
 }
 
-// word32 is a number as a little-endian word, in hexadecimal.
+// word32 returns a number as a little-endian word, in hexadecimal.
 func word32(n int) string {
 	return fmt.Sprintf("%02x%02x%02x%02x", byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +16,8 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/files"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/network"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/processes"
 )
 
 // Options are the settings of a Box; the zero value is usable.
@@ -25,7 +25,7 @@ type Options struct {
 	// Dir is the directory on the host in which sessions, jobs and Runs start. "~" is not
 	// expanded. If Dir is empty, they start where the host starts programs.
 	Dir string
-	// Env, "NAME=value", is added to the environment of all that is started, after the defaults:
+	// Env, "NAME=value", is added to the environment of every program, after the defaults:
 	// TERM=xterm, and PAGER, GIT_PAGER and MANPAGER set to cat, so that no program waits in a
 	// pager unasked.
 	Env []string
@@ -54,39 +54,52 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+func (o *Options) check() error {
+	if err := environ.Check("Options.Env", o.Env); err != nil {
+		return fmt.Errorf("shellbox: %w", err)
+	}
+	if err := checkDir(o.Dir); err != nil {
+		return fmt.Errorf("shellbox: Options.Dir: %w", err)
+	}
+	return nil
+}
+
 // A Box is a sandbox on a Host. Its own Session methods are those of its main session.
 type Box struct {
-	session *session // the main one
+	session *session // the main session
 
 	host      Host
 	opts      Options
 	log       *slog.Logger
-	mark      string // see environment
-	processes hostapi.Processes
+	mark      string // is in the environment of everything that the box starts
+	processes *processes.Host
 	files     *files.Files
-	control   *controlled // that is processes; nil if the host is
-	owner     *Box        // whose host it is, for a box from AsUser; else nil
-	user      string      // who runs what names no user; "": the host's own
+	network   *network.Network
+	control   *controlled // answers about processes; nil if the host does so itself
+	owner     *Box        // the box whose host this one uses (AsUser); nil: the host is its own
+	user      string      // the user as whom programs run by default; "": the host's own
 	noBash    atomic.Bool // there is no bash on the host
+	joined    bool        // by Join
+	tag       string      // tells the Runs of a Box from Join from those of others
 
-	mu        sync.Mutex
-	closed    bool
-	detached  bool
-	added     []string            // by AddEnv
-	hostENV   map[string]envValue // ENV as the host gives it to programs, by user
-	closing   chan struct{}       // closed when Close begins
-	sessions  map[string]*session
-	jobs      []*job
-	count     map[string]int // of sessions, jobs and Runs, for their ids
-	calls     sync.WaitGroup // Runs, copies, connections being made
-	calling   atomic.Int64   // how many of them
-	commands  atomic.Int64   // how many there have been, for the log
-	touched   atomic.Int64   // when something last began or ended, in nanoseconds since 1970
-	conns     map[*tracked]struct{}
-	listeners map[*listener]struct{}
-	views     map[*Box]struct{} // from AsUser
-	down      chan struct{}     // closed when Close is done
-	downErr   error
+	refreshing sync.Mutex // held during refresh
+
+	mu       sync.Mutex
+	closed   bool
+	detached bool
+	added    []string           // by AddEnv
+	hostENV  map[string]*string // the value of ENV that the host gives to a user's programs
+	closing  chan struct{}      // closed when Close begins
+	sessions map[string]*session
+	jobs     []*job
+	count    map[string]int    // the last number of each kind of id
+	calls    sync.WaitGroup    // Runs, copies and connections being made
+	calling  atomic.Int64      // the number of calls that are Activity
+	commands atomic.Int64      // the number of commands so far, for the log
+	touched  atomic.Int64      // when something last began or ended, in nanoseconds since 1970
+	views    map[*Box]struct{} // the boxes from AsUser
+	down     chan struct{}     // closed when Close is done
+	downErr  error
 }
 
 var _ sandbox.Sandbox = (*Box)(nil)
@@ -94,9 +107,12 @@ var _ sandbox.Sandbox = (*Box)(nil)
 // New starts the main session on the host. The Box owns the host: Close closes it, and so does a
 // New that fails. ctx governs the start.
 func New(ctx context.Context, host Host, opts Options) (*Box, error) {
-	b := newBox(host, opts)
+	if host == nil {
+		return nil, errors.New("shellbox: New: the host is nil")
+	}
+	b := newBox(host, opts, nil, "")
 	var main *session
-	err := errors.Join(environ.Check(opts.Env), checkDir(opts.Dir))
+	err := opts.check()
 	if err == nil {
 		main, err = b.open(ctx, "main", nil, sandbox.NewSessionOptions())
 	}
@@ -109,7 +125,8 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 	return b, nil
 }
 
-func newBox(host Host, opts Options) *Box {
+// newBox returns a Box without a main session. owner and user are set for a box from AsUser.
+func newBox(host Host, opts Options, owner *Box, user string) *Box {
 	if opts.Grace <= 0 {
 		opts.Grace = time.Second
 	}
@@ -117,132 +134,34 @@ func newBox(host Host, opts Options) *Box {
 		opts.StartLimit = 30 * time.Second
 	}
 	b := &Box{
-		host: host, opts: opts, log: guard.Logger(opts.Logger),
-		mark:      "SANDSHELL_SESSION=" + rand.Text() + ".",
-		closing:   make(chan struct{}),
-		down:      make(chan struct{}),
-		sessions:  map[string]*session{},
-		hostENV:   map[string]envValue{},
-		count:     map[string]int{},
-		conns:     map[*tracked]struct{}{},
-		listeners: map[*listener]struct{}{},
-		views:     map[*Box]struct{}{},
+		host: host, opts: opts, owner: owner, user: user, log: guard.Logger(opts.Logger),
+		mark:     "SANDSHELL_SESSION=" + rand.Text() + ".",
+		closing:  make(chan struct{}),
+		down:     make(chan struct{}),
+		sessions: map[string]*session{},
+		hostENV:  map[string]*string{},
+		count:    map[string]int{},
+		views:    map[*Box]struct{}{},
 	}
-	var ok bool
-	if b.processes, ok = host.(hostapi.Processes); !ok {
+	asked, ok := host.(hostapi.Processes)
+	if !ok {
 		b.control = newControlled(host)
-		b.processes = b.control
+		asked = b.control
 	}
+	oom, _ := host.(hostapi.OOMTeller)
+	b.processes = processes.New(asked, oom, b.log)
 	b.files = b.newFiles()
+	b.network = b.newNetwork()
 	b.touch()
 	return b
 }
 
-// environment returns the variables that are added to the host's for programs of the session of
-// that id. SANDSHELL_SESSION marks all that the session starts. By it the end of the session finds
-// even a daemon, which is no descendant of the shell.
-func (b *Box) environment(id string, more []string) []string {
-	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
-	env = append(env, b.opts.Env...)
-	b.mu.Lock()
-	env = append(env, b.added...)
-	b.mu.Unlock()
-	env = append(env, more...)
-	return append(env, b.markOf(id))
-}
-
-// AddEnv adds variables, "NAME=value", to the environment of all that is started later in every
-// session. They are also added for shells that replace one that ended, and by a program that
-// attaches to the box. A later variable of the same name wins. A session's own variables win over
-// these.
-func (b *Box) AddEnv(kv ...string) {
-	b.mu.Lock()
-	b.added = append(b.added, kv...)
-	main := b.session
-	b.mu.Unlock()
-	if main == nil {
-		return
-	}
-	main.mu.Lock()
-	sh := main.sh
-	main.mu.Unlock()
-	if sh != nil {
-		main.note(sh)
-	}
-}
-
-// dir returns the directory on the host that a caller means. A relative one starts at Options.Dir.
-func (b *Box) dir(dir string) string {
-	if path.IsAbs(dir) {
-		return dir
-	}
-	return path.Join(b.opts.Dir, dir) // "" if both are: the host's own
-}
-
-// markOf returns the mark of the session of that id. It begins with the box's mark.
-func (b *Box) markOf(id string) string { return b.mark + id + "." }
-
-// Mark returns a word that is in the environment of all that the Box starts, and in that of no
-// other Box. By it Processes.Marked finds what is left of a Box whose program was killed.
-func (b *Box) Mark() string { return b.mark }
-
 // String returns the kind of sandbox, as the Host does.
 func (b *Box) String() string { return b.host.String() }
 
-// Open implements sandbox.Sandbox.
-func (b *Box) Open(ctx context.Context, opts ...sandbox.SessionOption) (sandbox.Session, error) {
-	s, err := b.open(ctx, b.newID("session"), nil, sandbox.NewSessionOptions(opts...))
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// newID returns the next id of its kind.
-func (b *Box) newID(kind string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.count[kind]++
-	return fmt.Sprintf("%s-%d", kind, b.count[kind])
-}
-
-// open opens a session for the job j, or for callers if j is nil.
-func (b *Box) open(ctx context.Context, id string, j *job,
-	opts sandbox.SessionOptions) (*session, error) {
-	if err := environ.Check(opts.Env); err != nil {
-		return nil, fmt.Errorf("open %s: %w", id, err)
-	}
-	if opts.Rows <= 0 || opts.Cols <= 0 || opts.Rows > 10000 || opts.Cols > 10000 {
-		return nil, fmt.Errorf("open %s: a terminal of %d rows and %d columns cannot be: give 1 "+
-			"to 10000 each", id, opts.Rows, opts.Cols)
-	}
-	ctx, done, err := b.call(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", id, err)
-	}
-	defer done()
-	if opts.User, err = b.as(opts.User); err != nil {
-		return nil, fmt.Errorf("open %s: %w", id, err)
-	}
-	s := newSession(b, id, opts)
-	s.job = j
-	err = b.startIn(opts.Dir, opts.User, func(dir string) error {
-		s.opts.Dir = dir
-		return s.start(ctx, dir, 0)
-	})
-	if err != nil {
-		s.Close()
-		return nil, fmt.Errorf("open %s: %w", id, ctxerr.Explain(ctx, err))
-	}
-	b.mu.Lock()
-	b.sessions[id] = s
-	b.mu.Unlock()
-	return s, nil
-}
-
-// call begins a call that Close waits for. The context that it returns ends with ctx or when Close
-// begins, then with ErrClosed as its cause.
-func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
+// beginCall begins a call that Close waits for. The context that it returns ends with ctx. It also
+// ends when Close begins, with ErrClosed as its cause.
+func (b *Box) beginCall(ctx context.Context) (context.Context, func(), error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -252,7 +171,7 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 		return nil, nil, err
 	}
 	b.calls.Add(1)
-	seen := noticed(ctx)
+	seen := hostapi.IsNoticed(ctx)
 	if seen {
 		b.calling.Add(1)
 		b.touch()
@@ -277,69 +196,25 @@ func (b *Box) call(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Close ends all sessions, jobs and calls with all processes that they started, and closes the
-// host. It returns when everything is gone. Later calls wait for the first and return what it
-// returned.
-func (b *Box) Close() error {
+// Activity reports whether anything goes on in the box: an unfinished command (also one that waits
+// for input), a job, a Run, a copy, an open connection of Dial. If nothing does, since is when the
+// last of them ended, or when the Box was made. Activity does not look at what commands have left
+// in the background.
+func (b *Box) Activity() (busy bool, since time.Time) {
+	busy = b.calling.Load() > 0 || b.network.Busy()
 	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		<-b.down
-		return b.downErr
+	sessions := make([]*session, 0, len(b.sessions))
+	for _, s := range b.sessions {
+		sessions = append(sessions, s)
 	}
-	b.closed = true
 	b.mu.Unlock()
-	b.downErr = b.shutDown()
-	close(b.down)
-	return b.downErr
+	for _, s := range sessions {
+		s.mu.Lock()
+		busy = busy || s.err == nil && s.cmd != nil // a job's command, too
+		s.mu.Unlock()
+	}
+	return busy, time.Unix(0, b.touched.Load())
 }
 
-func (b *Box) shutDown() error {
-	close(b.closing)
-	b.calls.Wait()
-	b.closeViews()
-	b.mu.Lock()
-	sessions := b.sessions
-	b.sessions = map[string]*session{}
-	jobs, detached := b.jobs, b.detached
-	b.mu.Unlock()
-	b.closeConnections()
-	b.files.CloseWatches()
-	for _, s := range sessions {
-		s.fail(sandbox.ErrClosed)
-	}
-	if len(sessions)+len(jobs) > 0 && !detached {
-		b.killMarked(b.mark)
-	}
-	for _, s := range sessions {
-		s.release()
-	}
-	for _, j := range jobs {
-		j.release()
-	}
-	b.files.Close() // before control: what is under way by a shell is killed
-	if b.control != nil {
-		b.control.Close()
-	}
-	return b.release()
-}
-
-// shellArgs returns the program that sessions run.
-func (b *Box) shellArgs() []string {
-	args := b.opts.Shell
-	switch {
-	case len(args) > 0:
-	case b.noBash.Load():
-		args = []string{"sh"}
-	default:
-		args = []string{"bash"}
-	}
-	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		// no startup files: see Options.Shell
-		args = []string{args[0], "--norc", "--noprofile", "--noediting", "-p"}
-	}
-	if slices.Contains(args[1:], "-i") {
-		return args
-	}
-	return append(slices.Clip(args), "-i") // its commands come on a pipe
-}
+// touch records that something begins or ends.
+func (b *Box) touch() { b.touched.Store(time.Now().UnixNano()) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -19,9 +20,9 @@ type call struct {
 	o               sandbox.ExecOptions
 	view            *output.View
 	tee             *output.Tee   // nil: none
-	pending         []output.Mark // that the callers' writers have to reach, when there is a Result
+	pending         []output.Mark // what the callers' writers must have got before the call returns
 	began           time.Time
-	reason          error // why it has the command killed
+	reason          error // why the call has had the command killed
 	endOfInputTyped bool  // the end of input has been typed
 }
 
@@ -38,22 +39,47 @@ func (w *call) waitAndDrain(ctx context.Context, m mode) (*sandbox.Result, error
 	return r, errors.Join(err, w.drain(ctx))
 }
 
+// killPatience is how long a killing may take before the call asks whether the box answers at all,
+// and how long the box may then take to answer. A paused container never does.
+const killPatience = 5 * time.Second
+
+// errNoAnswer ends a call whose command is to be killed in a box that does not answer.
+var errNoAnswer = errors.New("the box does not answer, and may be paused: the command is killed " +
+	"when it does")
+
 // wait waits for what ends the call, and returns its Result.
 func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 	timeout, yield, idle := after(w.o.Timeout, w.began), after(w.o.Yield, w.began),
 		after(w.o.Idle, w.began)
 	canceled := ctx.Done()
+	var impatient <-chan time.Time
 	for {
 		w.s.mu.Lock()
 		r, err, over := w.resultLocked()
-		changed := w.c.changed.Wait()
+		changed, killed := w.c.changed.Wait(), w.c.phase.killed()
+		var asked <-chan time.Time
+		if due, ok := w.questionDueLocked(); ok {
+			asked = time.After(time.Until(due))
+		}
 		w.s.mu.Unlock()
 		if over {
 			return r, err
 		}
+		if killed && impatient == nil {
+			impatient = time.After(killPatience)
+		}
 		select {
 		case <-changed:
+		case <-asked:
 		case <-w.s.ended:
+		case <-impatient:
+			impatient = nil
+			if !w.s.box.answersWithin(killPatience) {
+				if w.reason != nil {
+					return w.stopWaiting(fmt.Errorf("%w: %w", w.reason, errNoAnswer))
+				}
+				return w.stopWaiting(errNoAnswer)
+			}
 		case <-idle:
 			if r := w.stopIfIdle(&idle); r != nil {
 				return r, nil
@@ -62,7 +88,7 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 			return w.stopWaiting(nil)
 		case <-timeout:
 			timeout = nil
-			w.kill(sandbox.ErrTimeout)
+			w.kill(fmt.Errorf("%w after %v", sandbox.ErrTimeout, w.o.Timeout))
 		case <-canceled:
 			canceled = nil
 			if m != onEndKill {
@@ -71,6 +97,13 @@ func (w *call) wait(ctx context.Context, m mode) (*sandbox.Result, error) {
 			w.kill(ctxerr.Of(ctx))
 		}
 	}
+}
+
+// answersWithin reports whether the host answers a question within d.
+func (b *Box) answersWithin(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return b.processes.Answers(ctx)
 }
 
 // after returns a channel that is ready d after begin. If d is 0, it never is.
@@ -96,15 +129,17 @@ func (w *call) resultLocked() (r *sandbox.Result, err error, over bool) {
 		return r, nil, true
 	case c.phase >= ended:
 		r = w.finalResultLocked()
+		if r == nil && w.reason == nil && c.lost != nil {
+			return nil, c.lost, true
+		}
 		if r == nil && w.reason == nil {
 			return nil, sandbox.ErrIdle, true
 		}
 		return r, w.reason, true
 	case s.err != nil:
-		r = c.partialResult(w.view, sandbox.Running)
-		c.removeCallLocked(w)
-		return r, s.err, true
-	case c.question != 0 && w.o.Question != sandbox.KeepWaiting && !c.phase.killed():
+		return w.soFarLocked(sandbox.Running), s.err, true
+	}
+	if due, ok := w.questionDueLocked(); ok && !time.Now().Before(due) {
 		return w.questionLocked()
 	}
 	return nil, nil, false
@@ -122,6 +157,7 @@ func (w *call) finalResultLocked() *sandbox.Result {
 	c.out.All(w.view, true).Fill(&r)
 	r.FullScreen = c.out.FullScreen()
 	s.advanceLocked(c, resultReturned)
+	s.noteGivenLocked(c)
 	if s.unreported == c {
 		s.unreported = nil
 	}
@@ -131,27 +167,17 @@ func (w *call) finalResultLocked() *sandbox.Result {
 	return &r
 }
 
-// questionLocked deals with a command that waits for input, as AtQuestion says.
-func (w *call) questionLocked() (r *sandbox.Result, err error, over bool) {
-	switch {
-	case w.o.Question == sandbox.Fail:
-		w.reason = sandbox.ErrQuestion
-		w.s.killLocked()
-		return nil, nil, false
-	case w.o.Question == sandbox.EndInput && !w.endOfInputTyped:
-		w.endOfInputTyped = true
-		w.s.typeLocked("\x04")
-		return nil, nil, false
-	}
-	kind := w.c.question
-	r = w.c.partialResult(w.view, sandbox.Waiting)
-	r.Awaits = kind
-	w.s.logWaitingLocked(w.c, kind)
-	w.c.removeCallLocked(w)
-	return r, nil, true
+// soFarLocked ends the call with a Result of the unfinished command.
+func (w *call) soFarLocked(state sandbox.State) *sandbox.Result {
+	c := w.c
+	r := &sandbox.Result{State: state, ExitCode: -1, FullScreen: c.out.FullScreen(),
+		Duration: time.Since(c.began)}
+	c.out.All(w.view, false).Fill(r)
+	c.removeCallLocked(w)
+	return r
 }
 
-// kill kills the command because of why, if the command has not ended.
+// kill kills the command, if it has not ended. The call's error is why.
 func (w *call) kill(why error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -170,9 +196,7 @@ func (w *call) stopWaiting(err error) (*sandbox.Result, error) {
 	if r, lookErr, over := w.resultLocked(); over {
 		return r, lookErr
 	}
-	r := w.c.partialResult(w.view, sandbox.Running)
-	w.c.removeCallLocked(w)
-	return r, err
+	return w.soFarLocked(sandbox.Running), err
 }
 
 // stopIfIdle returns the output so far if nothing has come for Idle. Otherwise it sets idle to when

@@ -3,6 +3,7 @@ package shellbox
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"os/exec"
 	"testing"
 	"testing/synctest"
@@ -53,7 +54,7 @@ func TestDrainBeforeTimes(t *testing.T) {
 	}
 }
 
-// A writer that had to wait for another, which blocks, is not given up with it.
+// A writer that had to wait for a writer that blocks is not given up with it.
 func TestDrainOthers(t *testing.T) {
 	for name, end := range map[string]func(w *call){
 		"Yield": func(*call) {},
@@ -107,10 +108,27 @@ func drained(opts ...sandbox.ExecOption) *call {
 	}
 }
 
-// slowly takes so long for each Write.
+// slowly takes that long for each Write.
 type slowly time.Duration
 
 func (s slowly) Write(p []byte) (int, error) {
 	time.Sleep(time.Duration(s))
 	return len(p), nil
+}
+
+// Nothing looks at a job while no call asks about it.
+func TestJobUnasked(t *testing.T) {
+	s, c := &session{box: &Box{log: slog.New(slog.DiscardHandler)}}, newCommand("", true)
+	c.phase, c.active = running, time.Time{}
+	w := &watch{s: s, c: c}
+	looks := func() bool {
+		var pause time.Duration
+		_, look := w.shouldLook(&pause)
+		return look
+	}
+	require.False(t, looks())
+	call := s.newCallLocked(c, sandbox.NewExecOptions())
+	require.True(t, looks())
+	c.removeCallLocked(call)
+	require.False(t, looks())
 }

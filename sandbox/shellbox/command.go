@@ -16,22 +16,24 @@ import (
 type command struct {
 	text   string
 	number int64 // of the box's commands, for the log
-	logged bool  // the log has been told of its end
+	logged bool  // its end has been logged
 	isJob  bool  // the session is a job's, and starts no fresh shell
 	phase  phase
 	sh     *shell // the shell that has got the line
-	seq    int    // the number of the line
+	seq    int    // the number of the line, or unknownSeq
 	tries  int    // how often the line was sent
 
 	offset int64 // of the line on the shell's pipe; -1: the shell was started for the command
 
+	endsAt int64 // bytes of the terminal's output up to the End marker; 0: there was none
+
 	out     output.Output
-	tees    []*output.Tee // of the calls and the followers: they get new output
-	follows []*output.Tee // of Follow, or of a job's LogTo
+	tees    []*output.Tee // of the calls, and those of follows
+	follows []*output.Tee // of Follow, or of LogTo
 	spool   *output.Spool // a job's, for all of the output
 	printed int64         // bytes of output
 	began   time.Time
-	// what the command has started is younger than this, and what earlier commands have is older
+	// when the command before ended: what this command has started is younger
 	startedAfter time.Time
 	active       time.Time // of the last output or input
 
@@ -41,16 +43,23 @@ type command struct {
 	interruptTyped  bool   // the input held an interrupt key
 	terminalReplied bool   // showLocked has answered a query
 
-	calls         int               // under way
-	question      sandbox.InputKind // what the command waits for; 0: nothing, or not known
-	lastWait      proc.Wait         // who waited when the question was found
-	printedAtLine int64             // printed when a line was last typed; -1: no line was
-	inputDue      time.Time         // until then lastWait may not have got what was typed
+	calls         int       // under way
+	question      question  // what the command waits for
+	told          told      // the last question that a call has returned with MayGoOn
+	lastWait      proc.Wait // who waited when the question was found
+	printedAtLine int64     // printed when a line was last typed; -1: no line was
+	inputDue      time.Time // until then lastWait may not have got what was typed
 
 	changed broadcast.Signal // any call should look again
+	begun   broadcast.Signal // sent with the Begin marker
 	done    chan struct{}    // closed when ended
 	result  *sandbox.Result
+	lost    error // why there is no result although it may have run
 }
+
+// unknownSeq is the seq of a command that was taken over by Attach and whose line's number is not
+// known: the next marker of the shell is about it.
+const unknownSeq = 0
 
 func newCommand(text string, isJob bool) *command {
 	now := time.Now()
@@ -59,7 +68,7 @@ func newCommand(text string, isJob bool) *command {
 	// even if the first call asks for less: the next may ask for more
 	keep := sandbox.DefaultMaxOutput
 	if isJob {
-		keep = 4 << 10 // the spool has all
+		keep = 0 // the spool has all: see job.newCall
 	}
 	c.out = output.New(keep)
 	return c
@@ -70,8 +79,8 @@ func (c *command) addOutputLocked(text []byte) {
 	c.active = time.Now()
 	c.printed += int64(len(text))
 	c.out.Write(text)
-	wake := c.question != 0 || c.out.Matched()
-	c.question = 0
+	wake := c.question.certainty != unasked || c.out.Matched()
+	c.question = question{}
 	if wake {
 		c.changed.Send()
 	}
@@ -92,7 +101,7 @@ func (c *command) follow(writers []io.Writer) {
 // addCallLocked begins a call about the command.
 func (c *command) addCallLocked(w *call) {
 	c.calls++
-	c.question = 0
+	c.question = question{}
 	c.changed.Send()
 	w.view = c.out.Open(w.o.MaxOutput, w.o.Until)
 	if w.o.Tee == nil {
@@ -109,8 +118,10 @@ func (c *command) addCallLocked(w *call) {
 func (c *command) removeCallLocked(w *call) {
 	c.calls--
 	c.out.Close(w.view)
-	for _, t := range c.follows {
-		w.pending = append(w.pending, t.Mark())
+	if !c.isJob { // the job's end, and not each Until, waits for the writers of LogTo
+		for _, t := range c.follows {
+			w.pending = append(w.pending, t.Mark())
+		}
 	}
 	if w.tee != nil {
 		w.tee.End()
@@ -121,7 +132,7 @@ func (c *command) removeCallLocked(w *call) {
 	}
 }
 
-// limitWriters gives the callers' writers up that block.
+// limitWriters gives up callers' writers that block.
 func (c *command) limitWriters() {
 	for _, t := range slices.Concat(c.tees, c.follows) {
 		t.LimitWrites()
@@ -152,16 +163,9 @@ func (c *command) completeLocked(r *sandbox.Result) {
 		r.Duration = time.Since(c.began)
 	}
 	c.endTees()
-	c.result, c.question = r, 0
+	c.result, c.question = r, question{}
 	close(c.done)
 	c.changed.Send()
-}
-
-// partialResult returns a Result of the unfinished command.
-func (c *command) partialResult(v *output.View, state sandbox.State) *sandbox.Result {
-	p := c.out.All(v, false)
-	return p.Fill(&sandbox.Result{State: state, ExitCode: -1,
-		FullScreen: c.out.FullScreen(), Duration: time.Since(c.began)})
 }
 
 // abridged returns command quoted, short enough for an error message.

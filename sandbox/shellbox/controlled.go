@@ -11,7 +11,10 @@ import (
 // controlled implements Processes by the control shell, for a Host that does not.
 type controlled struct{ *control.Processes }
 
-var _ hostapi.Processes = (*controlled)(nil)
+var (
+	_ hostapi.Processes   = (*controlled)(nil)
+	_ hostapi.ShellTeller = (*controlled)(nil)
+)
 
 func newControlled(host Host) *controlled {
 	return &controlled{control.New(func(ctx context.Context) (control.Shell, error) {
@@ -29,6 +32,10 @@ func (c controlShell) Reap() { c.Wait() }
 
 func (c *controlled) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	return c.Processes.Look(ctx, p.PID())
+}
+
+func (c *controlled) Shell(ctx context.Context, p hostapi.Process) (proc.Shell, error) {
+	return c.Processes.Shell(ctx, p.PID())
 }
 
 func (c *controlled) Discard(ctx context.Context, p hostapi.Process) (int, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A distant place is a chamber whose programs get what is typed a while later, as behind a slow
+// A distant place is a chamber whose programs get their input a while later, as behind a slow
 // connection.
 type distant struct{ chamber }
 
@@ -44,8 +44,8 @@ func (l later) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A program that waited, and has not got the answer yet, is not reported as waiting again, even if
-// something was printed behind its question.
+// A program that has waited, and to which the answer is still on its way, is not reported as
+// waiting again, even if something was printed after its question.
 func TestAnswerUnderWay(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -53,7 +53,7 @@ func TestAnswerUnderWay(t *testing.T) {
 		shellbox.Options{Dir: dir, Shell: []string{"bash"}})
 	require.NoError(t, err)
 	defer box.Close()
-	// The shell that reads is woken by the end of what it has in the background.
+	// The end of its background process wakes the shell that reads.
 	r, err := box.Execute(ctx, "mkfifo go; { read -r x; echo note; } <>go & read -r x; echo got "+
 		"$x; read -r y; echo got $y; read -r z")
 	for _, answer := range []string{"a", "b"} {

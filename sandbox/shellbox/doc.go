@@ -11,15 +11,15 @@
 // sequence with the number of the command, its exit status, the directory and a nonce. The nonce
 // belongs to this one command and is made of a secret of the shell. In each session one goroutine
 // reads the terminal, takes the markers out, and hands on the rest, cleaned as a person would read
-// it. File state.go has the phases of a command's life.
+// it. File state.go has the phases of a command's life and of a shell's.
 //
 // Input that a command leaves unread on the terminal is dropped. After a command that is aborted
 // the shell prints no marker. So the engine sends another line that only asks for the status, and
 // the shell reads it when it is back.
 //
-// The shell differs from a person's in this. exec <file lasts for its command only. An ERR trap
-// runs once more, for eval. set -x shows one level more ("++"). A DEBUG trap runs for the markers
-// too, unseen. PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
+// The shell differs from a person's shell as follows. exec <file lasts for its command only. An ERR
+// trap runs once more, for eval. set -x shows one level more ("++"). A DEBUG trap runs for the
+// markers too, unseen. PS1 and PS2 are not shown, and bash's PS1 is an invisible sequence.
 //
 // To find out whether a program waits for input, and which processes a command has left, the engine
 // runs a plain sh without a terminal on the host: the control shell, which reads /proc and sends

@@ -106,19 +106,14 @@ func (b *Box) CopyFrom(ctx context.Context, boxPath, hostPath string) error {
 func (b *Box) newFiles() *files.Files {
 	return files.New(files.Box{
 		Name:   b.String(),
-		Call:   b.call,
-		Run:    b.runs,
+		Call:   b.beginCall,
+		Run:    b.runInCall,
 		Path:   b.filePath,
 		Closed: b.isClosed,
 		Lost:   b.lostOr,
 		Open:   b.openFiles,
-		Watch:  watchFiles(b.String()),
-		Copier: func() files.Copier {
-			if c, ok := b.copier(); ok {
-				return c
-			}
-			return nil
-		},
+		Watch:  b.watchFiles,
+		Copier: b.copier,
 	})
 }
 
@@ -131,15 +126,22 @@ func (b *Box) openFiles(ctx context.Context) (files.Client, error) {
 	return host.OpenFiles(ctx, b.user)
 }
 
-func watchFiles(box string) func(context.Context, files.Client, string) (files.Watch, error) {
-	return func(ctx context.Context, c files.Client, path string) (files.Watch, error) {
-		watcher, ok := c.(FileWatcher)
-		if !ok {
-			return nil, fmt.Errorf("%w: %s cannot tell of changes of its files",
-				errors.ErrUnsupported, box)
-		}
-		return watcher.Watch(ctx, path)
+func (b *Box) watchFiles(ctx context.Context, c files.Client, path string) (files.Watch, error) {
+	watcher, ok := c.(FileWatcher)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s cannot tell of changes of its files", errors.ErrUnsupported,
+			b)
 	}
+	return watcher.Watch(ctx, path)
+}
+
+// copier returns the host's Copier, or nil. A Copier has the rights of the host's user, so a box of
+// another user does not use it.
+func (b *Box) copier() files.Copier {
+	if c, ok := b.host.(Copier); ok && b.owner == nil {
+		return c
+	}
+	return nil
 }
 
 // filePath returns the path of a file in the sandbox for the host. A path relative to the main
@@ -163,11 +165,4 @@ func (b *Box) filePath(name string) (string, error) {
 	b.session.mu.Lock()
 	defer b.session.mu.Unlock()
 	return b.session.cwd + "/" + name, nil
-}
-
-// isClosed reports whether Close has begun.
-func (b *Box) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }

@@ -16,17 +16,17 @@ func (s *session) commandReturnedLocked(c *command, r *sandbox.Result) {
 	c.result = r
 	c.changed.Send()
 	switch {
-	case c.phase.killed(): // kill goes on
+	case c.phase.killed(): // the killing goes on
 	case c.isJob, c.typed == 0 && !c.terminalReplied && !s.mayBeOOM(c, r):
 		s.finishCommandLocked(c, r)
 	default:
-		typed, keyed := c.typed > 0 || c.terminalReplied, c.interruptTyped
-		s.readers.Go(func() { s.cleanUp(c, typed, keyed) })
+		typed, interrupted := c.typed > 0 || c.terminalReplied, c.interruptTyped
+		s.readers.Go(func() { s.cleanUp(c, typed, interrupted) })
 	}
 }
 
 // finishCommandLocked ends the unfinished command as soon as its followers have all of its output.
-// So the next command's followers, which may be the same writers, get nothing before.
+// The next command's followers may be the same writers: they must get nothing earlier.
 func (s *session) finishCommandLocked(c *command, r *sandbox.Result) {
 	c.endTees()
 	for _, t := range c.follows {
@@ -42,7 +42,7 @@ func (s *session) finishCommandLocked(c *command, r *sandbox.Result) {
 	if !s.advanceLocked(c, finished) {
 		return
 	}
-	s.cmd = nil
+	s.cmd, s.lastEnd = nil, time.Now()
 	s.alternate = c.out.FullScreen()
 	s.box.touch()
 	if c.calls == 0 {
@@ -63,20 +63,20 @@ func (s *session) finishWhenWritten(c *command, t *output.Tee) {
 	}
 }
 
-// cleanUp finishes a command whose shell is at its prompt again. typed says that there may be input
-// that no program has read. interrupted says that a signal may be on its way to the shell.
+// cleanUp finishes a command whose shell is at its prompt again. If typed is set, there may be
+// input that no program has read. If interrupted is set, a signal may be on its way to the shell.
 func (s *session) cleanUp(c *command, typed, interrupted bool) {
 	s.mu.Lock()
-	sh := s.sh
+	endsAt := c.endsAt
 	s.mu.Unlock()
 	oom := s.oomKilled(c)
 	unread := 0
-	if typed {
-		unread = s.discard(sh)
+	if typed && !(c.sh.keys.Idle() && s.box.processes.AllRead(c.sh.proc, endsAt)) {
+		unread = s.discard(c.sh)
 	}
 	if interrupted {
-		s.box.settle(sh.proc)
-		s.confirmShell(sh)
+		s.box.processes.Settle(c.sh.proc)
+		s.confirmShell(c.sh)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,10 +89,10 @@ func (s *session) cleanUp(c *command, typed, interrupted bool) {
 
 // discard drops all input that no program has read, and returns how many bytes that was.
 func (s *session) discard(sh *shell) int {
-	n := sh.keys.drop()
+	n := sh.keys.Drop()
 	for {
-		busy := !sh.keys.idle()
-		n += s.box.discard(sh.proc)
+		busy := !sh.keys.Idle()
+		n += s.box.processes.Discard(sh.proc)
 		if !busy {
 			return n
 		}
@@ -104,4 +104,28 @@ func (s *session) discard(sh *shell) int {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// oomKilled reports whether the kernel has killed a process because memory had run out, since c
+// began. If c is nil, it is the command under way. Once the shell has been closed, the host no
+// longer knows.
+func (s *session) oomKilled(c *command) bool {
+	s.mu.Lock()
+	if c == nil {
+		c = s.cmd
+	}
+	if c == nil || c.sh == nil || s.err != nil {
+		s.mu.Unlock()
+		return false
+	}
+	p, since, shown := c.sh.proc, c.offset, c.endsAt
+	s.mu.Unlock()
+	return s.box.processes.OOMKilled(p, since, shown)
+}
+
+// mayBeOOM reports whether the host must be asked whether memory had run out: to ask takes as long
+// as a fast command. A command that exits with 0 within quietMin is not asked about. The kernel
+// takes longer to look for a victim, to kill it and to log that.
+func (s *session) mayBeOOM(c *command, r *sandbox.Result) bool {
+	return s.box.processes.TellsOOM() && (r.ExitCode != 0 || time.Since(c.began) > quietMin)
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,16 +17,17 @@ import (
 const maxEarly = 2 << 10
 
 const (
-	// how often a shell is looked at that has not answered its first line
+	// greetEvery is how often a shell that has not answered its first line is looked at.
 	greetEvery = 50 * time.Millisecond
-	// a shell answers sooner, once it has read the line and waits for the next
-	deafAfter = 500 * time.Millisecond
+	// noAnswer is how long a program may wait for its next line without having answered the first.
+	// A shell answers sooner.
+	noAnswer = 500 * time.Millisecond
 )
 
 // awaitGreeting waits until the shell has answered its first line. If the shell is of no use, it
 // returns why.
 func (s *session) awaitGreeting(ctx context.Context, sh *shell, seq int) error {
-	var deaf time.Time // since when it has waited for input, without an answer
+	var waiting time.Time // since when it has waited for input, without an answer
 	for {
 		soon, cancel := context.WithTimeout(ctx, greetEvery)
 		err := s.awaitAnswer(soon, sh, seq)
@@ -41,11 +39,11 @@ func (s *session) awaitGreeting(ctx context.Context, sh *shell, seq int) error {
 			return context.Cause(ctx)
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err
-		case !s.waitsForInput(sh):
-			deaf = time.Time{}
-		case deaf.IsZero():
-			deaf = time.Now()
-		case time.Since(deaf) > deafAfter:
+		case !s.waitsForInputUnlessAnswered(ctx, sh, seq):
+			waiting = time.Time{}
+		case waiting.IsZero():
+			waiting = time.Now()
+		case time.Since(waiting) > noAnswer:
 			return fmt.Errorf("it does not answer as a shell does: %s%s", dialect.Shells,
 				s.earlyOutput(sh))
 		}
@@ -73,15 +71,36 @@ func (s *session) checkAnswer(sh *shell) error {
 // one. A program that is no known shell is also taken to wait if it reads its terminal. A shell may
 // do that in its startup files.
 func (s *session) waitsForInput(sh *shell) bool {
-	l, err := s.box.look(sh.proc)
-	if err != nil || l.Gone || !sh.commands.idle() {
+	l, err := s.box.processes.Look(sh.proc)
+	if err != nil || l.Gone || !sh.commands.Idle() {
 		return false
 	}
 	waits := l.Reads != ""
 	for _, w := range l.Waits {
 		waits = waits || w.PID == sh.pid && !dialect.IsShell(s.box.shellArgs())
 	}
-	return waits && !s.box.settle(sh.proc)
+	return waits && !s.box.processes.Settle(sh.proc)
+}
+
+// waitsForInputUnlessAnswered is waitsForInput, but it returns false as soon as the shell has
+// answered line seq. On a distant host a look takes long.
+func (s *session) waitsForInputUnlessAnswered(ctx context.Context, sh *shell, seq int) bool {
+	looking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waits := make(chan bool, 1)
+	s.readers.Go(func() {
+		waits <- s.waitsForInput(sh)
+		cancel()
+	})
+	if s.awaitAnswer(looking, sh, seq) == nil {
+		return false
+	}
+	select {
+	case w := <-waits:
+		return w
+	default: // the caller finds what has ended
+		return false
+	}
 }
 
 // earlyOutput returns, for an error, what a shell has printed before its first prompt.
@@ -101,77 +120,4 @@ func (s *session) shellsHint() string {
 		return ""
 	}
 	return "; " + dialect.Shells
-}
-
-// hideStartupEnv keeps from the shell what its environment would make it do before its first line:
-// in bash PROMPT_COMMAND and TMOUT, in another shell the file that ENV names. It returns the value
-// of ENV, or nil. The shell gets that with its first line, for the programs that it starts. bash -p
-// ignores ENV.
-func (s *session) hideStartupEnv(ctx context.Context, p *Program) *string {
-	if path.Base(p.Args[0]) == "bash" {
-		p.Env = append(slices.Clip(p.Env), "PROMPT_COMMAND=", "PS0=", "TMOUT=")
-		return nil
-	}
-	value, set := "", false
-	for _, kv := range p.Env {
-		if v, ok := strings.CutPrefix(kv, "ENV="); ok {
-			value, set = v, true
-		}
-	}
-	if !set {
-		host, known := s.hostENV(ctx, p)
-		if known && !host.set {
-			return nil
-		}
-		value, set = host.value, known
-	}
-	p.Env = append(slices.Clip(p.Env), "ENV=")
-	if !set {
-		return nil
-	}
-	return &value
-}
-
-// hostENV returns ENV as the host gives it to programs of p's user.
-func (s *session) hostENV(ctx context.Context, p *Program) (host envValue, known bool) {
-	b := s.box
-	b.mu.Lock()
-	host, known = b.hostENV[p.User]
-	b.mu.Unlock()
-	if known {
-		return host, true
-	}
-	args := p.Args[:1]
-	if path.Base(args[0]) == "busybox" && len(p.Args) > 1 {
-		args = p.Args[:2]
-	}
-	asked, err := b.host.Start(ctx, Program{
-		Args: append(slices.Clone(args), "-c", `printf %s "${ENV+x}${ENV-}"`),
-		Env:  p.Env, User: p.User, Joined: true,
-	})
-	if err != nil { // the start of the shell will fail too, and say why
-		return envValue{}, false
-	}
-	defer asked.Close()
-	defer context.AfterFunc(ctx, func() { asked.Close() })()
-	asked.Stdin().Close()
-	said, err := io.ReadAll(io.LimitReader(asked.Stdout(), 64<<10))
-	if err != nil || len(said) == 64<<10 {
-		return envValue{}, false
-	}
-	// Close would come first, and the status be lost, if the program's output ends before it does.
-	if status, err := asked.Wait(); err != nil || status.Code != 0 {
-		return envValue{}, false
-	}
-	host.value, host.set = strings.CutPrefix(string(said), "x")
-	b.mu.Lock()
-	b.hostENV[p.User] = host
-	b.mu.Unlock()
-	return host, true
-}
-
-// An envValue is the value of a variable that may be set.
-type envValue struct {
-	value string
-	set   bool
 }

@@ -71,7 +71,7 @@ type Program struct {
 // controlling terminal. It is in canonical mode with echo, and without ONLCR, which costs a byte a
 // line and on SSH three quarters of the speed.
 type Terminal struct {
-	Rows, Cols int
+	Rows, Cols int // the size; both are above 0
 
 	// Commands: the program's standard input is a pipe, which Process.Commands writes to. The
 	// terminal is its standard output, its standard error and its controlling terminal. Shells are

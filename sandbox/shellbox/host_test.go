@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestHostOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsAll(t, "SSHBox runs every day, which is asked and copied by the same scripts")
-	// What a Host makes different. Files by a shell take minutes of a processor: shfiles' tests and
-	// sshhost's TestNoSubsystem have them every day.
+	// These are the groups that depend on the Host. Files by a shell take minutes of a processor:
+	// the tests of shfiles and sshhost's TestNoSubsystem have them every day.
 	groups := sandboxtest.Groups("Output", "ShellEnd", "Interaction", "Time", "Background", "Run",
 		"Network", "Life")
 	if testenv.Full() {
@@ -35,7 +35,8 @@ func TestHostOfOnesOwn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},
-			shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"}})
+			shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"},
+				Logger: testenv.Logger(t)})
 		require.NoError(t, err)
 		t.Cleanup(func() { box.Close() })
 		return box

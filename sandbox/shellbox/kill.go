@@ -1,12 +1,11 @@
 package shellbox
 
 import (
-	"context"
-	"math"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/processes"
 )
 
 // killTick is how often a killing looks at what is in the foreground.
@@ -35,7 +34,10 @@ func (s *session) killLocked() {
 	}
 	s.advanceLocked(c, killBegan)
 	c.changed.Send()
-	k := &killing{s: s, c: c, sh: s.sh, background: c.background}
+	k := &killing{s: s, c: c, sh: s.sh, command: processes.Command{
+		Shell: s.sh.pid, Mark: s.box.markOf(s.id),
+		Background: c.background, Began: c.began, NotBefore: c.startedAfter,
+	}}
 	s.readers.Go(k.run)
 }
 
@@ -43,24 +45,24 @@ func (s *session) killLocked() {
 // Options.Grace after the other. If the command then starts another program, that one gets the
 // same, but not for ever.
 type killing struct {
-	s          *session
-	c          *command
-	sh         *shell
-	background int
+	s       *session
+	c       *command
+	sh      *shell
+	command processes.Command
 
-	family     []proc.Process // all that was seen of the command
+	family     []proc.Process // all processes of the command that were seen
 	first      time.Time      // when the killing began
 	since      time.Time      // when the last step was taken
 	step       int            // the next step against the program in the foreground
 	questions  int            // how often the shell was asked whether it is back
 	last       int            // the foreground process group at the last step
 	programs   int            // how many programs have got the first step
-	unreadKeys int            // bytes of input that were never typed
+	unreadKeys int            // bytes of input that no program has read
 }
 
 func (k *killing) run() {
 	s, c := k.s, k.c
-	k.unreadKeys = k.sh.keys.drop()
+	k.unreadKeys = k.sh.keys.Drop()
 	// Before the interrupt: a process that it orphans is no descendant of the shell.
 	k.findProcesses()
 	k.first, k.last = time.Now(), -1
@@ -94,7 +96,7 @@ func (k *killing) run() {
 // before was taken. Otherwise, where looking takes long, the shell would be killed right after its
 // program.
 func (k *killing) nextStep() {
-	l, _ := k.s.box.look(k.sh.proc)
+	l, _ := k.s.box.processes.Look(k.sh.proc)
 	grace := k.s.box.opts.Grace
 	if l.Foreground != k.last && (k.programs < patientPrograms || time.Since(k.first) < 4*grace) {
 		k.since, k.step, k.last = time.Now(), 0, l.Foreground
@@ -107,7 +109,7 @@ func (k *killing) nextStep() {
 	switch k.step {
 	case 0, 1: // twice, as a person would: a shell between two programs may have missed the first
 		k.interrupt(&l)
-		k.findProcesses() // what was started meanwhile, before its parent ends
+		k.findProcesses() // finds new processes before their parents end
 	case 2:
 		k.signal(proc.SIGTERM)
 	case 3:
@@ -131,9 +133,9 @@ func (k *killing) askOrReplace(l *proc.Look) {
 		return
 	}
 	if k.questions++; k.questions == maxTries {
-		k.sh.commands.write(dialect.Repair)
+		k.sh.commands.Write(dialect.Repair)
 	}
-	k.sh.commands.write(k.sh.dialect.Ask(k.s.nextSeqLocked()))
+	k.s.askShellLocked(k.sh)
 }
 
 // interrupt does what the interrupt key does, by a signal. The signal has been sent when interrupt
@@ -144,20 +146,20 @@ func (k *killing) interrupt(l *proc.Look) {
 		return
 	}
 	// in raw mode the key is an ordinary byte, which a relay (sudo, script) passes on
-	if !k.s.box.interrupt(k.sh.proc) || l.Modes.Raw {
-		k.sh.keys.write("\x03")
+	if !k.s.box.processes.Interrupt(k.sh.proc) || l.Modes.Raw {
+		k.sh.keys.Write("\x03")
 	}
 }
 
 // findProcesses adds the processes of the command to those found before.
 func (k *killing) findProcesses() {
-	k.family = merge(k.family, k.s.box.family(k.sh.pid, k.c.began, k.background))
+	k.family = processes.Merge(k.family, k.s.box.processes.Family(k.command))
 }
 
 // signal signals all processes of the command, without the shell.
 func (k *killing) signal(sig proc.Signal) {
 	k.findProcesses()
-	k.s.box.signal(without(k.family, k.sh.pid), sig)
+	k.s.box.processes.Signal(processes.Without(k.family, k.sh.pid), sig)
 }
 
 // cleanUp ends what is left of the command when the shell has come back, and puts the terminal in
@@ -166,14 +168,14 @@ func (k *killing) cleanUp() {
 	s, c, b := k.s, k.c, k.s.box
 	oom := s.oomKilled(c)
 	k.findProcesses()
-	b.terminate(without(k.family, k.sh.pid), min(b.opts.Grace, 200*time.Millisecond))
-	b.terminate(k.strays(), min(b.opts.Grace, 200*time.Millisecond))
+	b.processes.Terminate(processes.Without(k.family, k.sh.pid), k.cleanGrace())
+	b.processes.EndStrays(k.command, k.family, k.cleanGrace())
 	select {
 	case <-k.sh.ended:
 	default:
 		k.endReaders()
 		k.unreadKeys += s.discard(k.sh)
-		b.settle(k.sh.proc)
+		b.processes.Settle(k.sh.proc)
 		s.confirmShell(k.sh)
 	}
 	s.mu.Lock()
@@ -185,83 +187,21 @@ func (k *killing) cleanUp() {
 	}
 }
 
-// strays returns the processes of the command that are no descendants of the shell, because they
-// have a process session of their own or their parent has ended. They have the session's mark in
-// their environment, and are younger than the end of the command before. What earlier commands have
-// left runs on, with its descendants.
-func (k *killing) strays() (strays []proc.Process) {
-	b := k.s.box
-	marked, _ := asked(b, "marked", func(ctx context.Context) ([]int, error) {
-		return b.processes.Marked(ctx, b.markOf(k.s.id))
-	})
-	if len(marked) < 2 { // the shell
-		return nil
-	}
-	_, free := b.ticksOf(k.c.startedAfter)
-	began, _ := b.ticksOf(k.c.began)
-	first := math.MaxInt // of the command's processes
-	for _, p := range k.family {
-		if p.PID != k.sh.pid {
-			first = min(first, p.PID)
-		}
-	}
-	spared := map[int]bool{k.sh.pid: true}
-	for _, p := range b.tree(marked...) { // parents come before children
-		// Commands may follow each other faster than the clock of Start tells: ids tell then.
-		young := free > 0 && (p.Start > free+2 || p.Start >= began-2 && p.PID > first)
-		if spared[p.PID] || spared[p.Parent] || !young {
-			spared[p.PID] = true
-			continue
-		}
-		strays = append(strays, p)
-	}
-	return strays
-}
-
-// The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So
-// nobody reads it only if several looks have found no reader, and nobody at work that may be about
-// to read. (What the user has in the background may work for ever.)
-const (
-	sureLooks = 2
-	sureAfter = 2 * time.Millisecond
-	atWork    = 200 * time.Millisecond
-)
-
-// endReaders ends whoever goes on reading the terminal, such as the pinentry of an agent that the
-// command has started. Otherwise it would take what is typed to the next command. If a reader
-// cannot be ended, the session gets a new terminal.
+// endReaders ends the processes that go on reading the terminal, such as the pinentry of an agent
+// that the command has started. They would read the input of the next command. If a process cannot
+// be ended, the session gets a new terminal.
 func (k *killing) endReaders() {
-	s, b := k.s, k.s.box
-	begin := time.Now()
-	for try, none := 0, 0; try < maxTries; {
-		l, err := b.look(k.sh.proc)
-		if err != nil || l.Gone {
-			return
-		}
-		if l.Modes.Raw || l.Modes.NoEcho {
-			b.resetModes(l.TTY)
-		}
-		var readers []int
-		for _, w := range l.Waits {
-			if w.PID != k.sh.pid {
-				readers = append(readers, w.PID)
-			}
-		}
-		if len(readers) == 0 {
-			if !l.Runs || time.Since(begin) > atWork {
-				none++
-			}
-			if none > sureLooks {
-				return
-			}
-			time.Sleep(sureAfter)
-			continue
-		}
-		try, none = try+1, 0
-		b.terminate(b.tree(readers...), min(b.opts.Grace, 200*time.Millisecond))
+	b := k.s.box
+	if b.processes.EndReaders(k.sh.proc, k.cleanGrace()) {
+		return
 	}
 	b.log.Warn("a process that cannot be ended reads the terminal: the session gets a new one",
-		"session", s.id)
-	b.send([]int{k.sh.pid}, proc.SIGKILL)
+		"session", k.s.id)
+	b.processes.Send([]int{k.sh.pid}, proc.SIGKILL)
 	<-k.sh.ended
+}
+
+// cleanGrace is how long what the command has left may take to end.
+func (k *killing) cleanGrace() time.Duration {
+	return min(k.s.box.opts.Grace, 200*time.Millisecond)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// What the Logger gets of each command, at debug level. A command's text, its input and its output
-// may hold secrets: of these only lengths are told.
+// The functions below log each command at debug level. A command's text, its input and its output
+// may hold secrets: only their lengths are logged.
 
 // logBeginLocked gives the command its number, and logs its begin.
 func (s *session) logBeginLocked(c *command, what string) {
@@ -18,9 +18,9 @@ func (s *session) logBeginLocked(c *command, what string) {
 }
 
 // logWaitingLocked logs that a call returns because the command waits for input.
-func (s *session) logWaitingLocked(c *command, kind sandbox.InputKind) {
-	s.logCommand("command waits", c, s.soFar(c, sandbox.Waiting,
-		slog.String("awaits", kind.String()))...)
+func (s *session) logWaitingLocked(c *command, kind sandbox.InputKind, mayGoOn bool) {
+	s.logCommand("command waits", c, append(s.soFar(c, sandbox.Waiting,
+		slog.String("awaits", kind.String())), slog.Bool("may_go_on", mayGoOn))...)
 }
 
 // logEndLocked logs once how the command has ended. r is its Result, or nil if it has none because

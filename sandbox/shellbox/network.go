@@ -2,122 +2,57 @@ package shellbox
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
-	"sync"
 
-	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/network"
 )
 
-func checkNetwork(network string) error {
-	switch network {
-	case "tcp", "tcp4", "tcp6", "unix":
-		return nil
-	}
-	return fmt.Errorf("%w: the networks are tcp, tcp4, tcp6 and unix", errors.ErrUnsupported)
-}
-
-// shown returns a text of a caller in the form that errors show: an empty one in quotes.
-func shown(text string) string {
-	if text == "" {
-		return `""`
-	}
-	return text
+// A ListenHost is a Host that listens on addresses. On any other Host, Box.Listen returns
+// errors.ErrUnsupported.
+type ListenHost interface {
+	// Listen listens on an address as seen from the host. For "tcp", "tcp4" and "tcp6" the address
+	// is an IP address, or "" for all, and a port, where 0 stands for a free one. For "unix" it is
+	// a path that is absolute or begins with "~/", where ~ is the home directory of the host's
+	// user; only that user may connect to the socket. Errors are *net.OpError, and wrap the
+	// system's error (syscall.EADDRINUSE, EACCES, …) where it is known.
+	//
+	// The listener's Close returns when the address is free again and the socket is gone from its
+	// path. When the host is lost, Accept and the accepted connections return the error of Lost.
+	// When only a connection is lost, its error is sandbox.ErrCut. The Box closes the listener
+	// before the host.
+	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
 // Dial implements sandbox.Sandbox. The connection ends with the box.
 func (b *Box) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if err := checkNetwork(network); err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
-	}
-	if err := b.refuseUnix(network); err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
-	}
-	ctx, done, err := b.call(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
-	}
-	defer done()
-	at := address
-	if network == "unix" {
-		if at, err = b.socketPath(ctx, address); err != nil {
-			return nil, &net.OpError{Op: "dial", Net: network, Addr: boxAddr{network, address},
-				Err: err}
-		}
-	}
-	conn, err := b.host.Dial(ctx, network, at)
-	if err != nil {
-		return nil, ctxerr.Explain(ctx, err)
-	}
-	t, err := b.track(conn, noticed(ctx))
-	if err != nil {
-		return nil, fmt.Errorf("dial %s %s: %w", shown(network), shown(address), err)
-	}
-	return t, nil
+	return b.network.Dial(ctx, network, address)
 }
 
-// socketPath returns the absolute path of a socket.
-func (b *Box) socketPath(ctx context.Context, name string) (string, error) {
-	at, err := b.filePath(name)
-	if err != nil || at[0] != '~' {
-		return at, err
-	}
-	return b.files.Expand(ctx, "dial", name)
+// Listen implements sandbox.Sandbox. The host must be a [ListenHost]. The listener and its
+// connections end with the box.
+func (b *Box) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return b.network.Listen(ctx, network, address)
 }
 
-// track returns a connection that is closed with the box.
-func (b *Box) track(conn net.Conn, noticed bool) (net.Conn, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		conn.Close()
-		return nil, sandbox.ErrClosed
+// newNetwork returns the network of the box.
+func (b *Box) newNetwork() *network.Network {
+	box := network.Box{
+		Name:   b.String(),
+		Unix:   b.owner == nil,
+		Call:   b.beginCall,
+		Path:   b.filePath,
+		Expand: b.files.Expand,
+		Closed: b.isClosed,
+		Touch:  b.touch,
+		Dial:   b.host.Dial,
 	}
-	t := &tracked{conn, b, noticed}
-	b.conns[t] = struct{}{}
-	return t, nil
-}
-
-// A tracked connection is closed with its box.
-type tracked struct {
-	net.Conn
-	box     *Box
-	noticed bool
-}
-
-func (t *tracked) Close() error {
-	t.box.mu.Lock()
-	delete(t.box.conns, t)
-	t.box.mu.Unlock()
-	if t.noticed {
-		t.box.touch()
+	if host, ok := b.host.(ListenHost); ok {
+		box.Listen = host.Listen
 	}
-	return t.Conn.Close()
-}
-
-// CloseWrite closes the writing half of a connection that has one. For others the error is
-// errors.ErrUnsupported.
-func (t *tracked) CloseWrite() error {
-	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
+	// What other users' programs do is not for a view of one user.
+	if host, ok := b.host.(hostapi.Outwarder); ok && b.owner == nil {
+		box.ListenOutward = host.ListenOutward
 	}
-	return errors.ErrUnsupported
-}
-
-// closeConnections closes all listeners and connections.
-func (b *Box) closeConnections() {
-	b.mu.Lock()
-	listeners, conns := b.listeners, b.conns
-	b.listeners, b.conns = nil, nil
-	b.mu.Unlock()
-	var closing sync.WaitGroup
-	for l := range listeners { // all at once: each may have to wait for the host
-		closing.Go(func() { l.Listener.Close() })
-	}
-	closing.Wait()
-	for conn := range conns {
-		conn.Conn.Close()
-	}
+	return network.New(box)
 }

@@ -5,24 +5,29 @@ import (
 	"errors"
 	"path"
 
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
 // handleShellEnd ends the command under way with its shell, and starts a fresh shell.
 func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 	s.mu.Lock()
-	if s.err != nil || s.sh != sh || err == nil && !s.ready { // start reports it
+	wasReady := sh.phase.takesCommands()
+	s.advanceShellLocked(sh, processEnded)
+	if s.err == nil && s.sh == sh && s.goneLocked(sh) {
+		s.mu.Unlock()
+		return
+	}
+	if s.err != nil || s.sh != sh || err == nil && !wasReady { // start reports it
 		s.mu.Unlock()
 		return
 	}
 	if err != nil { // not a shell's end: a command that has ended before keeps its result
-		s.ready = false
 		s.mu.Unlock()
 		s.failLost(err)
 		return
 	}
-	dead := s.cutOffLocked()
-	s.ready = false
+	ending := s.cutOffLocked()
 	if t := sh.inherited; t != nil {
 		status.Code, s.opts.Env = 0, t.env
 		if t.dir != "" {
@@ -32,11 +37,11 @@ func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 	s.mu.Unlock()
 	s.box.log.Info("shell ended", "session", s.id, "status", status.Code)
 	r := &sandbox.Result{State: sandbox.Exited, ExitCode: status.Code, OOM: sh.oom}
-	if dead != nil && dead.isJob {
+	if ending != nil && ending.isJob {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if r.Cwd = s.cwd; !dead.phase.over() {
-			s.finishCommandLocked(dead, r)
+		if r.Cwd = s.cwd; !ending.phase.over() {
+			s.finishCommandLocked(ending, r)
 		}
 		return
 	}
@@ -49,17 +54,17 @@ func (s *session) handleShellEnd(sh *shell, status Status, err error) {
 		s.fail(err)
 		return
 	}
-	if dead == nil {
+	if ending == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Restarted, r.Cwd = true, s.cwd
-	if dead.phase.killed() {
-		s.commandReturnedLocked(dead, r) // kill ends it
+	if ending.phase.killed() {
+		s.commandReturnedLocked(ending, r) // kill ends it
 		return
 	}
-	s.finishCommandLocked(dead, r)
+	s.finishCommandLocked(ending, r)
 }
 
 // cutOffLocked returns the command that ends with the shell, or nil. A command that the shell has
@@ -70,17 +75,14 @@ func (s *session) cutOffLocked() *command {
 	switch {
 	case c != nil && c.isJob:
 		return c
-	case c == nil, c.phase == queued:
-		s.restarted = s.restarted || s.ready
-	case c.phase.over():
-		s.restarted = true
+	case c == nil, c.phase == queued, c.phase.over():
 	case c.phase == sent && c.tries < maxTries && !c.interruptTyped:
-		// after the interrupt key, it may have run: see said
+		// after the interrupt key, it may have run: see endMarkerLocked
 		s.advanceLocked(c, lineDropped)
-		s.restarted = true
 	default:
 		return c
 	}
+	s.restarted = true
 	return nil
 }
 
@@ -98,17 +100,25 @@ func (s *session) restart(status int) error {
 	}
 }
 
-// failLost ends the session because its process has ended without a status: the host is gone.
-func (s *session) failLost(err error) {
-	if s.endErr() == nil {
-		s.fail(s.box.lostShell(err))
-	}
+// An inheritance is what a fresh shell takes over from one that it replaces.
+type inheritance struct {
+	dir string
+	env []string
 }
 
-// lostShell returns why the host is gone after a process has ended without a status.
-func (b *Box) lostShell(err error) error {
-	if why := b.lostOr(err); errors.Is(why, sandbox.ErrLost) {
-		return why
+// replaceExecedLocked replaces an interactive shell that exec has put in the place of ours by a
+// fresh one, with its directory and environment.
+func (s *session) replaceExecedLocked(sh *shell) {
+	if sh.phase != ready {
+		return
 	}
-	return &sandbox.LostError{Box: b.String(), Reason: "the shell's connection ended", Err: err}
+	s.advanceShellLocked(sh, execFound)
+	sh.inherited = &inheritance{}
+	s.readers.Go(func() {
+		dir, env := s.box.processes.Program(sh.pid)
+		s.mu.Lock()
+		sh.inherited.dir, sh.inherited.env = dir, env
+		s.mu.Unlock()
+		s.box.processes.Send([]int{sh.pid}, proc.SIGKILL)
+	})
 }

@@ -2,9 +2,11 @@ package shellbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -16,6 +18,11 @@ func (s *session) Input(ctx context.Context, text string,
 
 // Type implements sandbox.Session.
 func (s *session) Type(ctx context.Context, text string) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("type to %s: %w", s.id, err)
+	}
+	defer leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.unfinishedLocked(ctx, false); err != nil {
@@ -33,7 +40,20 @@ func (s *session) Wait(ctx context.Context, opts ...sandbox.ExecOption) (*sandbo
 // Interrupt implements sandbox.Session.
 func (s *session) Interrupt(ctx context.Context,
 	opts ...sandbox.ExecOption) (*sandbox.Result, error) {
-	return s.resume(ctx, "interrupt", opts, killNow, s.killLocked)
+	r, err := s.resume(ctx, "interrupt", opts, killNow, s.killLocked)
+	if !errors.Is(err, hostapi.ErrTurn) {
+		return r, err
+	}
+	if err := s.interruptOther(ctx); err != nil {
+		return nil, fmt.Errorf("interrupt %s: %w", s.id, err)
+	}
+	r, err = s.resume(ctx, "interrupt", opts, killNow, s.killLocked)
+	if errors.Is(err, sandbox.ErrIdle) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return &sandbox.Result{State: sandbox.Exited, ExitCode: s.status, Cwd: s.cwd}, nil
+	}
+	return r, err
 }
 
 // A mode says whether a call kills the command.
@@ -44,6 +64,14 @@ const (
 	onEndLeave             // when ctx ends, the command goes on
 	killNow
 )
+
+// orLeave returns the mode of a call with these options.
+func (m mode) orLeave(o sandbox.ExecOptions) mode {
+	if m == onEndKill && o.Leave {
+		return onEndLeave
+	}
+	return m
+}
 
 // unfinishedLocked returns the command that calls are about. If unreported is set, that may be a
 // command that has ended while no call waited for it.
@@ -71,10 +99,15 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 	if err := checkPolicy(o.Question); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
+	leave, err := s.enterToResume(ctx, m != onEndKill)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
+	}
 	s.mu.Lock()
 	c, err := s.unfinishedLocked(ctx, m != onEndKill)
 	if err != nil {
 		s.mu.Unlock()
+		leave()
 		return nil, fmt.Errorf("%s %s: %w", verb, s.id, err)
 	}
 	w := s.newCallLocked(c, o)
@@ -82,7 +115,8 @@ func (s *session) resume(ctx context.Context, verb string, opts []sandbox.ExecOp
 		act()
 	}
 	s.mu.Unlock()
-	r, err := w.waitAndDrain(ctx, m)
+	leave()
+	r, err := w.waitAndDrain(ctx, m.orLeave(o))
 	if err != nil {
 		err = fmt.Errorf("%s %s in %s: %w", verb, abridged(c.text), s.id, err)
 	}

@@ -1,6 +1,7 @@
 package shellbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,38 +11,52 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// showLocked puts output on the screen that the command's cleaner has just had. It answers the
-// output's queries as a terminal does, by typing.
+// showLocked puts text, which was written to c.out last, on the screen. If the text queries the
+// terminal, showLocked types the answer, as a terminal does.
 func (s *session) showLocked(c *command, text []byte) {
 	shown := 0
 	for _, query := range c.out.Queries() {
-		s.screen.Write(text[shown:query.At])
-		shown = query.At
+		s.screen.Write(text[shown:query.End])
+		shown = query.End
 		answer := ""
-		switch query.Asks {
-		case terminal.Status:
+		switch query.Kind {
+		case terminal.QueryStatus:
 			answer = "\x1b[0n" // it works
-		case terminal.Attributes:
+		case terminal.QueryAttributes:
 			answer = "\x1b[?6c" // a VT102
-		case terminal.Cursor:
+		case terminal.QueryCursor:
 			_, row, col := terminal.Render(s.screen.Bytes(), s.rows, s.cols)
 			answer = fmt.Sprintf("\x1b[%d;%dR", row+1, col+1)
 		}
 		c.terminalReplied = true
 		c.active = time.Now()
-		c.sh.keys.write(answer)
+		c.sh.keys.Write(answer)
 	}
 	s.screen.Write(text[shown:])
 }
 
+// checkLocked returns why a call cannot reach the session.
+func (s *session) checkLocked(ctx context.Context) error { return cmp.Or(s.err, checkContext(ctx)) }
+
+// checkSize refuses sizes that a terminal cannot have.
+func checkSize(rows, cols int) error {
+	if rows <= 0 || cols <= 0 || rows > 10000 || cols > 10000 {
+		return fmt.Errorf("a terminal cannot have %d rows and %d columns: give 1 to 10000 each",
+			rows, cols)
+	}
+	return nil
+}
+
 // Screen implements sandbox.Session.
 func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
-	s.mu.Lock()
-	err, raw, rows, cols := s.err, s.screen.Bytes(), s.rows, s.cols
-	s.mu.Unlock()
-	if err == nil {
-		err = checkContext(ctx)
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("screen of %s: %w", s.id, err)
 	}
+	defer leave()
+	s.mu.Lock()
+	err, raw, rows, cols := s.checkLocked(ctx), s.screen.Bytes(), s.rows, s.cols
+	s.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("screen of %s: %w", s.id, err)
 	}
@@ -51,15 +66,16 @@ func (s *session) Screen(ctx context.Context) (*sandbox.Screen, error) {
 
 // Resize implements sandbox.Session.
 func (s *session) Resize(ctx context.Context, rows, cols int) error {
-	if rows <= 0 || cols <= 0 || rows > 10000 || cols > 10000 {
-		return fmt.Errorf("resize %s to %d rows and %d columns: give 1 to 10000 each", s.id, rows,
-			cols)
+	if err := checkSize(rows, cols); err != nil {
+		return fmt.Errorf("resize %s: %w", s.id, err)
 	}
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("resize %s: %w", s.id, err)
+	}
+	defer leave()
 	s.mu.Lock()
-	err, sh := s.err, s.sh
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	err, sh := s.checkLocked(ctx), s.sh
 	if err == nil {
 		s.rows, s.cols = rows, cols
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/terminal"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -15,26 +16,32 @@ type session struct {
 	id   string
 	opts sandbox.SessionOptions
 	job  *job // the job that owns the session; nil if none does
+	// taking holds a token while a call takes the turn of the session: see turn.go.
+	taking chan struct{}
 
 	readers sync.WaitGroup // all goroutines of the session
 	ended   chan struct{}  // closed when err is set
 
 	mu         sync.Mutex
-	err        error  // why the session has ended: ErrClosed or ErrLost
-	sh         *shell // nil before the first start
-	ready      bool   // sh is at its prompt or runs cmd; false while it is being started
-	seq        int    // the number of the last line
-	lastAnswer int    // the number of the last End marker
-	// no Begin marker has come since the last End marker, so the next status belongs to no command
-	statusStale bool
-	seqUnknown  bool // after Attach: the number of the unfinished command is not known
-	status      int  // $?
-	cwd         string
-	restarted   bool // the shell ended between two commands: the next Result says so
-	rows, cols  int
-	screen      *terminal.Tail
-	alternate   bool     // the last command has left the alternate screen on
-	cmd         *command // the unfinished command, or nil
+	err        error          // why the session has ended: ErrClosed or ErrLost
+	sh         *shell         // nil before the first start, and while away
+	isNew      bool           // no session of the host has had the id
+	away       bool           // another program may have the turn
+	missing    bool           // while away: the host had no shell of it when asked last
+	users      int            // calls that need the turn
+	listed     hostapi.Listed // the shell's process, while away
+	shown      int64          // while away: the screen has the output up to here; -1: unknown
+	seq        int            // the number of the last line
+	lastAnswer int            // the number of the last End marker
+	given      int            // the number of the last command whose result a call has returned
+	noting     bool           // given is about to be stored
+	status     int            // $?
+	cwd        string
+	restarted  bool // the shell ended between two commands: the next Result says so
+	rows, cols int
+	screen     *terminal.Tail
+	alternate  bool     // the last command has left the alternate screen on
+	cmd        *command // the unfinished command, or nil
 	// when the last command ended; before the first command, a time before the first shell
 	lastEnd time.Time
 	// the last command, if it ended while no call waited for it: Wait returns its Result
@@ -48,7 +55,7 @@ func newSession(b *Box, id string, opts sandbox.SessionOptions) *session {
 	return &session{
 		box: b, id: id, opts: opts, rows: opts.Rows, cols: opts.Cols,
 		screen: terminal.NewTail(screenTail),
-		ended:  make(chan struct{}),
+		ended:  make(chan struct{}), taking: make(chan struct{}, 1),
 	}
 }
 
@@ -64,8 +71,5 @@ func (s *session) maxLog() int64 {
 	if s.job == nil {
 		return 0
 	}
-	if s.opts.MaxLog > math.MaxInt64-markersMax {
-		return math.MaxInt64
-	}
-	return s.opts.MaxLog + markersMax
+	return min(s.opts.MaxLog, math.MaxInt64-markersMax) + markersMax
 }

@@ -7,6 +7,13 @@ import (
 
 	"github.com/sandshell/sandshell/internal/broadcast"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/streams"
+)
+
+// How many bytes are written at once.
+const (
+	keysPiece    = 1 << 10 // to a terminal
+	commandPiece = 32 << 10
 )
 
 // A shell is one process that runs a session's commands. It reads them from a pipe. Its terminal is
@@ -15,8 +22,8 @@ type shell struct {
 	proc     Process
 	pid      int
 	dialect  dialect.Dialect
-	commands *typist // on the pipe
-	keys     *typist // on the terminal
+	commands *streams.Typist // on the pipe
+	keys     *streams.Typist // on the terminal
 	scan     dialect.Scanner
 	answered broadcast.Signal // with each End marker
 	exited   chan struct{}    // closed when the process has ended
@@ -30,31 +37,44 @@ type shell struct {
 	readBytes int64 // bytes of output that were read; for the terminal's reader only
 	jobStart  int64 // bytes of output that came before the job's
 
-	// Set by learn.
+	// Set by learnShell.
 	pipe  string // what an idle shell reads, see proc.Look; "": unknown
 	image string // the program, see proc.Look; "": unknown
 
 	// Guarded by session.mu.
-	stopped   bool         // it was found stopped, so its End markers may be forged
-	earlyText []byte       // the begin of what it printed before its first prompt
+	phase     shellPhase
+	earlyText []byte       // the beginning of its output before its first prompt
 	idleTimer *time.Timer  // fires before the shell ends because it is idle
 	inherited *inheritance // from an interactive shell that exec has put in its place
+	// No Begin marker has come since the last End marker, so the next status belongs to no command.
+	statusStale bool
 }
 
-func newShell(p Process, secret string) *shell {
+func newShell(p Process, d dialect.Dialect) *shell {
 	sh := &shell{
-		proc: p, pid: p.PID(), dialect: dialect.Dialect{Secret: secret, TTY: "/dev/tty"},
-		commands: newTypist(p.Commands(), commandPiece), keys: newTypist(p.Stdin(), keysPiece),
-		exited: make(chan struct{}), ended: make(chan struct{}),
+		proc: p, pid: p.PID(), phase: starting,
+		dialect:  d,
+		commands: streams.NewTypist(p.Commands(), commandPiece),
+		keys:     streams.NewTypist(p.Stdin(), keysPiece),
+		exited:   make(chan struct{}), ended: make(chan struct{}),
 	}
 	sh.scan = sh.dialect.Scanner()
 	return sh
 }
 
+// awaitWritten waits until the shell's process has what was written for it. An error is ctx's.
+func (sh *shell) awaitWritten(ctx context.Context) error {
+	if err := sh.commands.AwaitIdle(ctx); err != nil {
+		return err
+	}
+	return sh.keys.AwaitIdle(ctx)
+}
+
 // runLocked starts the goroutines of a shell.
 func (s *session) runLocked(sh *shell) {
-	sh.commands.start(&s.readers)
-	sh.keys.start(&s.readers)
+	sh.commands.Start(&s.readers)
+	sh.keys.Start(&s.readers)
+	s.shareLocked(sh)
 	s.readers.Go(func() { s.readTerminal(sh) })
 }
 
@@ -62,17 +82,23 @@ func (s *session) runLocked(sh *shell) {
 // time is four times as long, because a busy machine may have read the answer and not passed it on.
 const confirmEvery = 50 * time.Millisecond
 
+const promptGrace = 10
+
 // confirmShell asks the shell and returns when it has answered, so that all earlier interrupts have
-// passed. A shell that does not answer is replaced.
+// passed. A shell that does not answer is replaced. A command in its prompt (PROMPT_COMMAND) may
+// take promptGrace times Options.Grace. It may never end: it can even read the question.
 func (s *session) confirmShell(sh *shell) {
+	begin := time.Now()
 	for try := 1; ; try++ {
 		s.mu.Lock()
-		seq := s.nextSeqLocked()
 		if try == maxTries {
-			sh.commands.write(dialect.Repair)
+			sh.commands.Write(dialect.Repair)
 		}
-		sh.commands.write(sh.dialect.Ask(seq))
+		seq, ok := s.askShellLocked(sh)
 		s.mu.Unlock()
+		if !ok {
+			return
+		}
 		asked := time.Now()
 		for idle := 0; idle < 2; idle++ { // an interrupt may have made the shell drop the line
 			ctx, cancel := context.WithTimeout(context.Background(), confirmEvery<<(2*(try-1)))
@@ -81,9 +107,14 @@ func (s *session) confirmShell(sh *shell) {
 			if err == nil || !errors.Is(err, context.DeadlineExceeded) {
 				return
 			}
-			if l, err := s.box.look(sh.proc); err != nil || sh.pipe == "" || l.Reads != sh.pipe {
+			l, err := s.box.processes.Look(sh.proc)
+			switch {
+			case time.Since(begin) > promptGrace*s.box.opts.Grace:
+				try = maxTries
+			case err != nil || sh.pipe == "" || l.Reads != sh.pipe:
 				idle = -1 // it is at work, with a prompt command perhaps
-			} else if (s.box.settle(sh.proc) || !sh.commands.idle()) && time.Since(asked) < surely {
+			case (s.box.processes.Settle(sh.proc) || !sh.commands.Idle()) &&
+				time.Since(asked) < surely:
 				idle = -1 // the question or the answer is on its way: the machine is busy
 			}
 		}

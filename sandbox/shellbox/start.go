@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
 // start starts a shell in dir and waits until it can take commands. status is the $? that it begins
-// with. If somebody kills the shell before its first prompt, start starts it again. If that was the
-// end of the host, the next shell cannot be started.
+// with. If a signal kills the shell before its first prompt, start starts it again. (If the host
+// has ended, the next shell cannot be started.)
 func (s *session) start(ctx context.Context, dir string, status int) error {
 	args, hint := s.box.shellArgs(), ""
 	if dialect.ReadsStartupFiles(args) {
@@ -56,13 +58,22 @@ func (k killedEarly) Error() string {
 // startOnce starts a shell and waits until it can take commands.
 func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 	s.mu.Lock()
-	rows, cols := s.rows, s.cols
+	rows, cols, seq := s.rows, s.cols, s.nextSeqLocked()
 	s.mu.Unlock()
-	p, env, err := s.launch(ctx, dir, rows, cols)
+	d := dialect.New(rand.Text())
+	launching := ctx
+	if s.box.owner == nil {
+		if text, err := s.noteText(d.Secret, 0, nil); err == nil {
+			launching = hostapi.WithNote(ctx, text)
+		}
+	}
+	p, hello, err := s.launch(launching, dir, rows, cols, func(env *string) string {
+		return d.Hello(seq, env)
+	})
 	if err != nil {
 		return ctxerr.Explain(ctx, err)
 	}
-	sh := newShell(p, rand.Text())
+	sh := newShell(p, d)
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
@@ -70,21 +81,25 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 		p.Wait()
 		return s.err
 	}
-	s.sh, s.ready, s.status = sh, false, status
+	// The last shell will not answer what it has been asked meanwhile.
+	s.sh, s.status, s.seq = sh, status, seq
 	resized := rows != s.rows || cols != s.cols
 	rows, cols = s.rows, s.cols
-	seq := s.nextSeqLocked()
 	s.runLocked(sh)
 	s.mu.Unlock()
 	if resized {
 		p.Resize(rows, cols)
 	}
-	s.note(sh)
-	sh.commands.write(sh.dialect.Hello(seq, env))
+	s.storeNote(sh)
+	if first, ok := p.(hostapi.FirstTaker); ok && first.TookFirst() {
+		sh.commands.Skip(int64(len(hello)))
+	} else {
+		sh.commands.Write(hello)
+	}
 	if err = s.awaitGreeting(ctx, sh, seq); err == nil {
-		s.learn(sh)
+		s.learnShell(sh)
 		s.mu.Lock()
-		s.status = status // not hello's
+		s.status = status // not that of the answer
 		s.mu.Unlock()
 		if s.adopt(sh) {
 			return nil
@@ -96,27 +111,27 @@ func (s *session) startOnce(ctx context.Context, dir string, status int) error {
 }
 
 // adopt makes a shell the session's, and sends it the queued command. It reports false if the shell
-// has ended meanwhile.
+// has ended already.
 func (s *session) adopt(sh *shell) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-sh.ended:
 		return false
-	default: // from now on shellEnded reports it
+	default: // from now on handleShellEnd reports it
 	}
-	s.ready = true
-	if s.lastEnd.IsZero() { // no command was before
+	s.advanceShellLocked(sh, greeted)
+	if s.lastEnd.IsZero() { // there was no command yet
 		s.lastEnd = time.Now().Add(-time.Minute)
 	}
 	s.sendLocked()
 	return true
 }
 
-// launch starts the shell's process. env is the value of ENV that the process has not been given,
-// or nil.
-func (s *session) launch(ctx context.Context, dir string, rows,
-	cols int) (p Process, env *string, err error) {
+// launch starts the shell's process. It returns the shell's first lines too, which makeHello makes
+// for the value of ENV that the process has not been given, or nil.
+func (s *session) launch(ctx context.Context, dir string, rows, cols int,
+	makeHello func(env *string) string) (p Process, hello string, err error) {
 	program := Program{
 		Args:     s.box.shellArgs(),
 		Dir:      dir,
@@ -125,15 +140,23 @@ func (s *session) launch(ctx context.Context, dir string, rows,
 		Terminal: &Terminal{Rows: rows, Cols: cols, Commands: true},
 		Spool:    s.maxLog(),
 	}
-	env = s.hideStartupEnv(ctx, &program)
-	p, err = s.box.host.Start(ctx, program)
+	ctx = s.named(ctx)
+	start := func() {
+		hello = makeHello(s.hideStartupEnv(ctx, &program))
+		p, err = s.box.host.Start(hostapi.WithFirst(ctx, hello), program)
+	}
+	start()
 	if errors.Is(err, exec.ErrNotFound) && s.box.opts.Shell == nil &&
 		s.box.noBash.CompareAndSwap(false, true) {
 		program.Args = s.box.shellArgs()
-		env = s.hideStartupEnv(ctx, &program)
-		p, err = s.box.host.Start(ctx, program)
+		start()
 	}
-	return p, env, err
+	if err == nil {
+		s.mu.Lock()
+		s.isNew = false
+		s.mu.Unlock()
+	}
+	return p, hello, err
 }
 
 // awaitAnswer waits until the shell has answered line seq.
@@ -157,19 +180,18 @@ func (s *session) awaitAnswer(ctx context.Context, sh *shell, seq int) error {
 	}
 }
 
-// learn finds out the terminal's name, and what the shell reads when it waits for a command. The
-// shell begins that read a few microseconds after its answer, or later on a busy machine.
-func (s *session) learn(sh *shell) {
+// learnShell finds out the terminal's name, the shell's program, and what the shell reads when it
+// waits for a command. If the host does not say that, looks do. The shell begins that read a few
+// microseconds after its answer, or later on a busy machine.
+func (s *session) learnShell(sh *shell) {
+	if known := s.box.processes.Shell(sh.proc); known.Reads != "" {
+		s.setShell(sh, known)
+		return
+	}
 	for pause, begin := 100*time.Microsecond, time.Now(); time.Since(
 		begin) < 2*time.Second; pause = min(2*pause, 50*time.Millisecond) {
-		l, err := s.box.look(sh.proc)
-		s.mu.Lock()
-		sh.pipe, sh.image = l.Reads, l.Image
-		// UNIX98_PTY_SLAVE_MAJOR and the seven behind it
-		if major := l.TTY >> 8 & 0xfff; major >= 136 && major <= 143 {
-			sh.dialect.TTY = "/dev/pts/" + strconv.Itoa(l.TTY&0xff|l.TTY>>12&0xfff00)
-		}
-		s.mu.Unlock()
+		l, err := s.box.processes.Look(sh.proc)
+		s.setShell(sh, proc.Shell{TTY: l.TTY, Reads: l.Reads, Image: l.Image})
 		if err != nil || l.Gone || l.Reads != "" || l.Hidden || l.TTY == 0 {
 			return
 		}
@@ -178,5 +200,16 @@ func (s *session) learn(sh *shell) {
 			return
 		case <-time.After(pause):
 		}
+	}
+}
+
+// setShell sets what is known of a shell.
+func (s *session) setShell(sh *shell, known proc.Shell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sh.pipe, sh.image = known.Reads, known.Image
+	// UNIX98_PTY_SLAVE_MAJOR and the seven behind it
+	if major := known.TTY >> 8 & 0xfff; major >= 136 && major <= 143 {
+		sh.dialect.TTY = "/dev/pts/" + strconv.Itoa(known.TTY&0xff|known.TTY>>12&0xfff00)
 	}
 }

@@ -1,15 +1,16 @@
 package shellbox
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// walks is the whole life of a command, a cell for each phase and event. "-" cannot happen, and k
-// is killed.
-const walks = `
+// commandWalks is the whole life of a command, a cell for each phase and event. "-" cannot happen,
+// and k is killed.
+const commandWalks = `
 phase      | sent | began     | dropped | returned   | kill      | lag        | finished | result
 queued     | sent | -         | -       | -          | -         | flushing   | ended    | -
 sent       | -    | running   | queued  | returned   | k sent    | flushing   | ended    | -
@@ -24,6 +25,22 @@ ended      | -    | -         | -       | -          | -         | -          | 
 reported   | -    | -         | -       | -          | -         | -          | -        | reported
 `
 
+// shellWalks is the whole life of a shell.
+const shellWalks = `
+phase    | greeted | exec   | stop    | process
+starting | ready   | -      | -       | gone
+ready    | -       | execed | stopped | gone
+execed   | -       | -      | stopped | gone
+stopped  | -       | -      | stopped | gone
+gone     | -       | -      | gone    | -
+`
+
+type walked interface {
+	~int
+	comparable
+	fmt.Stringer
+}
+
 func cells(line string) []string {
 	cells := strings.Split(line, "|")
 	for i := range cells {
@@ -32,52 +49,62 @@ func cells(line string) []string {
 	return cells
 }
 
-// Every cell of the table is walked. A killed command stays a killed one until it has ended, and
-// nothing leads back from a command that is over.
-func TestPhases(t *testing.T) {
+// walk compares each cell of the table, for the phases from 1 to last, with walks.
+func walk[P, E walked](t *testing.T, table table[P, E], walks string, last P, events E) {
 	lines := strings.Split(strings.TrimSpace(walks), "\n")
-	require.Len(t, lines, int(reported)+1, "a line for each phase")
+	require.Len(t, lines, int(last)+1, "a line for each phase")
 	names := cells(lines[0])
 	require.Len(t, names, int(events)+1, "a column for each event")
-	for p := queued; p <= reported; p++ {
+	for p := P(1); p <= last; p++ {
 		row := cells(lines[p])
 		require.Equal(t, p.String(), row[0])
 		for e := range events {
 			require.Contains(t, e.String(), names[e+1])
-			got, ok := p.next(e)
 			want := row[e+1]
+			got, ok := table.next(p, e)
 			require.Equal(t, want != "-", ok, "%v at %v", p, e)
 			if !ok {
-				require.Equal(t, p, got, "%v at %v", p, e)
-				continue
+				want = p.String()
 			}
 			require.Equal(t, want, got.String(), "%v at %v", p, e)
-			require.False(t, p.over() && !got.over(), "%v at %v", p, e)
-			require.True(t, !p.killed() || got.killed() || got == ended, "%v at %v", p, e)
 		}
 	}
-	for _, p := range []phase{0, reported + 1} {
-		_, ok := p.next(lineSent)
-		require.False(t, ok)
+	_, ok := table.next(0, 0)
+	require.False(t, ok)
+}
+
+// reached returns the phases that start leads to.
+func reached[P, E walked](table table[P, E], start P) map[P]bool {
+	seen := map[P]bool{start: true}
+	for todo := []P{start}; len(todo) > 0; todo = todo[1:] {
+		for _, q := range table[todo[0]] {
+			if !seen[q] {
+				seen[q] = true
+				todo = append(todo, q)
+			}
+		}
+	}
+	return seen
+}
+
+// Every cell is walked. A killed command stays a killed one until it has ended, and nothing leads
+// back from a command that is over. Every phase can be reached, and from each the command can end.
+func TestPhases(t *testing.T) {
+	walk(t, commandTable, commandWalks, reported, events)
+	require.Len(t, reached(commandTable, queued), int(reported))
+	for p, moves := range commandTable {
+		require.True(t, reached(commandTable, p)[reported], p)
+		for e, q := range moves {
+			require.False(t, p.over() && !q.over(), "%v at %v", p, e)
+			require.True(t, !p.killed() || q.killed() || q == ended, "%v at %v", p, e)
+		}
 	}
 }
 
-// Every phase can be reached, and from every phase the command can end.
-func TestPhasesReachable(t *testing.T) {
-	from := func(start phase) map[phase]bool {
-		seen := map[phase]bool{start: true}
-		for todo := []phase{start}; len(todo) > 0; todo = todo[1:] {
-			for e := range events {
-				if q, ok := todo[0].next(e); ok && !seen[q] {
-					seen[q] = true
-					todo = append(todo, q)
-				}
-			}
-		}
-		return seen
-	}
-	require.Len(t, from(queued), int(reported))
-	for p := queued; p <= reported; p++ {
-		require.True(t, from(p)[reported], p)
+func TestShellPhases(t *testing.T) {
+	walk(t, shellTable, shellWalks, gone, shellEvents)
+	require.Len(t, reached(shellTable, starting), int(gone))
+	for p := range shellTable {
+		require.True(t, reached(shellTable, p)[gone], p)
 	}
 }

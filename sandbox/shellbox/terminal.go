@@ -8,6 +8,7 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/streams"
 )
 
 // printingLocked returns the command whose output the shell sh shows, or nil.
@@ -23,35 +24,35 @@ func (s *session) handleOutput(sh *shell, text []byte) {
 	s.mu.Lock()
 	c := s.printingLocked(sh)
 	if c == nil || len(text) == 0 {
-		if !s.ready && len(sh.earlyText) < maxEarly {
+		if sh.phase == starting && len(sh.earlyText) < maxEarly {
 			sh.earlyText = append(sh.earlyText, text...)
 		}
 		s.mu.Unlock()
 		return
 	}
+	c.out.SetSize(s.rows, s.cols)
 	c.addOutputLocked(text)
 	s.showLocked(c, text)
-	spool, tees := c.spool, c.tees
+	if c.spool != nil { // newCall reads from it what c.out has not kept
+		c.spool.Write(text)
+	}
+	tees := c.tees
 	for _, t := range tees {
 		t.Announce(len(text))
 	}
 	s.mu.Unlock()
-	if spool != nil {
-		spool.Write(text)
-	}
 	for _, t := range tees {
 		t.Write(text)
 	}
 }
 
-// skipOutput counts so many bytes of the shell's output that will not come.
+// skipOutput counts bytes of the shell's output that the host no longer keeps.
 func (s *session) skipOutput(sh *shell, bytes int64) {
 	s.handleOutput(sh, sh.scan.Flush())
 	sh.readBytes += bytes
 	s.mu.Lock()
-	c := s.printingLocked(sh)
-	s.mu.Unlock()
-	if c != nil && c.spool != nil {
+	defer s.mu.Unlock()
+	if c := s.printingLocked(sh); c != nil && c.spool != nil {
 		c.spool.Skip(bytes)
 	}
 }
@@ -67,9 +68,9 @@ func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
 		}
 	case s.sh != sh || m.Seq <= s.lastAnswer: // an old marker
 	case m.Kind == dialect.Begin:
-		s.statusStale = false
+		sh.statusStale = false
 		s.beginMarkerLocked(m)
-	case sh.stopped: // the shell is about to be killed
+	case sh.phase == stopped: // the program that has stopped it may forge its markers
 	default:
 		s.lastAnswer, s.cwd = m.Seq, m.Dir
 		if m.Bash && !sh.dialect.Bash {
@@ -77,22 +78,22 @@ func (s *session) handleMarker(sh *shell, m *dialect.Marker) {
 		}
 		s.keepAliveLocked(sh, time.Duration(m.IdleLimit)*time.Second)
 		sh.answered.Send()
-		if s.ready {
+		if sh.phase.takesCommands() {
 			s.endMarkerLocked(m)
-		} else if !s.statusStale {
+		} else if !sh.statusStale {
 			s.status = m.Status
 		}
-		s.statusStale = true
+		sh.statusStale = true
 	}
 }
 
 // beginMarkerLocked takes a Begin marker.
 func (s *session) beginMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || !c.phase.onPipe() || m.Seq != c.seq && !s.seqUnknown {
+	if c == nil || !c.phase.onPipe() || c.seq != unknownSeq && m.Seq != c.seq {
 		return
 	}
-	c.seq, s.seqUnknown = m.Seq, false
+	c.seq = m.Seq
 	s.advanceLocked(c, outputBegan)
 	c.background, c.active = m.Background, time.Now()
 	if s.alternate { // the Output begins on the main screen too
@@ -102,24 +103,25 @@ func (s *session) beginMarkerLocked(m *dialect.Marker) {
 	if s.job != nil && s.sh.jobStart == 0 {
 		sh := s.sh
 		sh.jobStart = sh.readBytes
-		s.readers.Go(func() { s.note(sh) })
+		s.readers.Go(func() { s.storeNote(sh) })
 	}
 	s.typeNowLocked(c, c.typedAhead)
 	c.typedAhead = ""
+	c.begun.Send()
 	time.AfterFunc(quietMin, func() { s.askWhileRunning(c) })
 }
 
 // endMarkerLocked takes an End marker: the command's own, or the answer to a later question.
 func (s *session) endMarkerLocked(m *dialect.Marker) {
 	c := s.cmd
-	if c == nil || c.phase.over() || m.Seq < c.seq && !s.seqUnknown {
+	if c == nil || c.phase.over() || m.Seq < c.seq {
 		return
 	}
-	stopped := c.interruptTyped || c.phase.killed()
+	aborted := c.interruptTyped || c.phase.killed()
 	switch {
-	case c.phase == queued, c.phase.onPipe() && s.seqUnknown:
+	case c.phase == queued, c.phase.onPipe() && c.seq == unknownSeq:
 		return
-	case c.phase == sent && !stopped: // there was no Begin marker: it has not run
+	case c.phase == sent && !aborted: // there was no Begin marker: it has not run
 		s.resendLocked(c, m.Seq == c.seq)
 		return
 	}
@@ -128,13 +130,13 @@ func (s *session) endMarkerLocked(m *dialect.Marker) {
 	// without its own End marker, the shell's answer does not tell $?: it says 0, or 2 if the
 	// interrupt has cut the question.
 	switch {
-	case m.Seq == c.seq || s.seqUnknown:
+	case m.Seq == c.seq || c.seq == unknownSeq:
 	case m.StatusOf != 0 && m.StatusOf != c.seq: // the interrupt came before the command had begun
 		m.Status = interrupted
-	case stopped && m.StatusOf == 0 && (m.Status == 0 || m.Status == 2):
+	case aborted && m.StatusOf == 0 && (m.Status == 0 || m.Status == 2):
 		m.Status = interrupted
 	}
-	s.seqUnknown, s.status = false, m.Status
+	s.status, c.endsAt = m.Status, s.sh.readBytes
 	s.commandReturnedLocked(c, &sandbox.Result{State: sandbox.Exited, ExitCode: m.Status,
 		Cwd: m.Dir})
 }
@@ -152,12 +154,12 @@ func (s *session) askWhileRunning(c *command) {
 	defer s.mu.Unlock()
 	// while the command is killed, an interrupt would cut the question
 	if s.err == nil && s.cmd == c && c.phase == running {
-		c.sh.commands.write(c.sh.dialect.Ask(s.nextSeqLocked()))
+		s.askShellLocked(c.sh)
 	}
 }
 
-// keepAliveLocked has the shell answer a question before it would end because it has been idle for
-// limit. bash ends so if TMOUT is set, which a profile may have made readonly. If limit is 0, the
+// keepAliveLocked makes the shell answer a question before it ends because it has been idle for
+// limit. bash does so if TMOUT is set, which a profile may have made readonly. If limit is 0, the
 // shell does not end.
 func (s *session) keepAliveLocked(sh *shell, limit time.Duration) {
 	if sh.idleTimer != nil {
@@ -170,8 +172,8 @@ func (s *session) keepAliveLocked(sh *shell, limit time.Duration) {
 	sh.idleTimer = time.AfterFunc(limit/2, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.err == nil && s.sh == sh && s.ready && s.cmd == nil {
-			sh.commands.write(sh.dialect.Ask(s.nextSeqLocked()))
+		if s.err == nil && sh.phase.takesCommands() && s.cmd == nil {
+			s.askShellLocked(sh)
 		}
 	})
 }
@@ -188,7 +190,7 @@ func (s *session) readTerminal(sh *shell) {
 	eof := make(chan struct{})
 	var status Status
 	var waitErr error
-	var got progress
+	var got streams.Progress
 	s.readers.Go(func() {
 		status, waitErr = sh.proc.Wait()
 		sh.oom = s.oomKilled(nil) // before Close: then the host forgets the shell
@@ -203,9 +205,9 @@ func (s *session) readTerminal(sh *shell) {
 	for end == nil {
 		var n int
 		n, end = sh.proc.Stdout().Read(buf)
-		got.begin(n)
+		got.Begin(n)
 		s.readChunk(sh, buf[:n])
-		got.end()
+		got.End()
 		if gone := (*hostapi.SkippedError)(nil); errors.As(end, &gone) {
 			s.skipOutput(sh, gone.Bytes)
 			end = nil
@@ -216,8 +218,8 @@ func (s *session) readTerminal(sh *shell) {
 	}
 	s.handleOutput(sh, sh.scan.Flush())
 	close(eof)
-	sh.commands.stop()
-	sh.keys.stop()
+	sh.commands.Stop()
+	sh.keys.Stop()
 	select {
 	case <-sh.exited:
 	case <-time.After(2 * time.Second):
@@ -257,8 +259,8 @@ func (s *session) readChunk(sh *shell, chunk []byte) {
 	}
 }
 
-// untilQuiet returns at the terminal's end, or when all that was printed has been read.
-func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
+// untilQuiet returns at the terminal's end, or when everything that was printed has been read.
+func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *streams.Progress) {
 	for last := int64(-1); ; {
 		select {
 		case <-eof:
@@ -267,8 +269,8 @@ func (s *session) untilQuiet(sh *shell, eof chan struct{}, got *progress) {
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
-		s.box.settle(sh.proc)
-		n, busy := got.now()
+		s.box.processes.Settle(sh.proc)
+		n, busy := got.Now()
 		if !busy && n == last {
 			return
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// AsUser returns a sandbox in the same place for another user, whom name names as in
-// [sandbox.User]. Its sessions, jobs, programs, files and copies belong to that user. It has a main
+// AsUser returns a sandbox in the same place for another user. name has the form of [sandbox.User].
+// The sandbox's sessions, jobs, programs, files and copies belong to that user. It has a main
 // session of its own, to which opts apply. Programs start in the directory of [sandbox.Dir].
 // Default: the box's directory, or "/" if the user may not enter that.
 //
 // The result does not unwrap, so [sandbox.As] finds nothing that would act as the box's own user.
-// For addresses of "unix" its Dial and Listen return errors.ErrUnsupported. It cannot become a
-// further user: that is fs.ErrPermission.
+// Its Dial and Listen return errors.ErrUnsupported for the network "unix". If it is to become a
+// further user, the error is fs.ErrPermission.
 //
 // Its Close ends what it has started and nothing else. Close and Detach of the box close it too.
 //
@@ -37,13 +37,12 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 	if name == "" {
 		return nil, errors.New("the name is empty")
 	}
-	ctx, done, err := b.call(ctx)
+	ctx, done, err := b.beginCall(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	v := newBox(b.host, b.opts)
-	v.owner, v.user = b, name
+	v := newBox(b.host, b.opts, b, name)
 	b.mu.Lock()
 	v.added = append(v.added, b.added...)
 	b.mu.Unlock()
@@ -61,8 +60,8 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 	return v, nil
 }
 
-// as returns the user for a program whose caller has named this one; "" is the box's user.
-func (b *Box) as(name string) (string, error) {
+// userFor returns the user for a program whose caller has named this one; "" is the box's user.
+func (b *Box) userFor(name string) (string, error) {
 	if name != "" && b.owner != nil && name != b.user {
 		return "", fmt.Errorf("become %q as %q: %w", name, b.user, fs.ErrPermission)
 	}
@@ -90,42 +89,4 @@ func checkDir(dir string) error {
 			fs.ErrInvalid, dir)
 	}
 	return nil
-}
-
-// refuseUnix refuses addresses of "unix" for a box of another user: the host would reach the
-// sockets with the rights of its own user.
-func (b *Box) refuseUnix(network string) error {
-	if network == "unix" && b.owner != nil {
-		return fmt.Errorf("%w for another user than the sandbox's", errors.ErrUnsupported)
-	}
-	return nil
-}
-
-// copier returns the host's Copier. It has the rights of the host's user, so a box of another user
-// does not use it.
-func (b *Box) copier() (Copier, bool) {
-	c, ok := b.host.(Copier)
-	return c, ok && b.owner == nil
-}
-
-// closeViews closes the boxes of other users.
-func (b *Box) closeViews() {
-	b.mu.Lock()
-	views := b.views
-	b.views = nil
-	b.mu.Unlock()
-	for v := range views {
-		v.Close()
-	}
-}
-
-// release closes the host, if it is the box's own.
-func (b *Box) release() error {
-	if b.owner != nil {
-		b.owner.mu.Lock()
-		delete(b.owner.views, b)
-		b.owner.mu.Unlock()
-		return nil
-	}
-	return b.host.Close()
 }

@@ -3,8 +3,6 @@ package shellbox
 import (
 	"time"
 
-	"github.com/sandshell/sandshell/internal/hostapi/proc"
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/dialect"
 )
 
@@ -13,8 +11,13 @@ import (
 // must be no output, and the thread must not run. After each look the engine waits until the
 // program has got the input written so far, and its output so far has been read (Processes.Settle).
 // So the output before the read has arrived when Waiting is reported, and a program that is working
-// through its input is not taken for one that waits. A program that may go on by itself, or that is
-// only guessed to wait, must be found so for a second.
+// through its input is not taken for one that waits.
+//
+// A command that reads the terminal may also go on by itself, or it is only guessed to read. Then
+// the watch keeps looking: each call decides for itself how long the command must be quiet (see
+// questionDueLocked), and the step from there to a command that waits for certain comes without
+// output. It looks at that command's threads while they work, so single looks differ: it has lost
+// the reader only after several looks in a row without it.
 //
 // How the engine finds that a command was aborted and has no End marker: soon after the command's
 // begin it asks the shell (askWhileRunning). The shell answers when it is back. Only an interrupt
@@ -29,12 +32,14 @@ const (
 	paceMax   = 20 * time.Millisecond // in the first half minute
 	paceLong  = time.Second           // at most
 	paceAfter = 30 * time.Second
-	// The machine is busy if a timer fires so late, or if a look takes so long. A look by
+	// The machine is busy if a timer fires slowMin late, or if a look takes that long. A look by
 	// control.sh takes 3 to 5 ms on any machine.
 	slowMin   = 3 * time.Millisecond
 	slowAsked = 9 * time.Millisecond
-	// A program that may go on by itself, or is a guess, must be found to wait for so long.
+	// What has not changed for surely is not going to.
 	surely = time.Second
+	// So many looks in a row must agree.
+	looksToAgree = 3
 
 	// These are for hosts that cannot settle. A program that has not reacted to input after
 	// unanswered will not react. To a line, or to a key in raw mode, it has until undelivered.
@@ -51,62 +56,37 @@ type watch struct {
 	last          finding       // of the last look
 	agreed        int           // how many looks in a row have found the same
 	since         time.Time     // when the first of them began
+	reading       reading       // who reads the terminal
 	slow          time.Duration // the machine's delay: the worst of the last looks
 	questions     int           // how often the shell was asked again whether the command has ended
 	firstQuestion time.Time     // when it was asked so for the first time
 }
 
-// A finding is the result of one look.
-type finding struct {
-	wait  proc.Wait // without Turns if the thread may go on by itself, because they may change
-	found bool      // something waits
-	sure  bool      // it waits for the terminal alone
-	// it is not known which process waits: wait.Turns are those of all processes of the terminal
-	guess   bool
-	idle    bool // the shell waits for its next line
-	stopped bool // the shell is stopped
-	execed  bool // another interactive shell is in the place of ours
-	kind    sandbox.InputKind
-	busy    bool // some input or output of before the look has not come through
-	at      time.Time
-	took    time.Duration
-	seen    time.Time // the command's last activity before the look
-}
-
-// same reports whether two looks have found the same, with nothing in between.
-func (f *finding) same(g *finding) bool {
-	a, b := f.wait, g.wait
-	a.Modes, b.Modes = proc.Modes{}, proc.Modes{}
-	return a == b && f.found == g.found && f.sure == g.sure && f.idle == g.idle &&
-		f.execed == g.execed && f.seen.Equal(g.seen)
-}
-
 // run looks until the command's end.
 func (w *watch) run() {
-	pause := time.Duration(0)
-	for {
+	for pause := time.Duration(0); ; {
 		due := time.Now().Add(pause)
-		changed, over := w.pause(pause)
-		if over {
+		if !w.await(time.After(pause), nil) {
 			return
 		}
 		w.slow = max(time.Since(due), w.slow*3/4)
+		changed, over := w.isOver()
+		if over {
+			return
+		}
 		seen, look := w.shouldLook(&pause)
 		if !look {
-			if pause == 0 { // nobody wants to know
-				select {
-				case <-changed:
-				case <-w.c.done:
-				case <-w.sh.ended:
-				case <-w.s.ended:
+			if pause == 0 { // no call wants to know
+				if !w.await(nil, changed) {
+					return
 				}
-				pause = paceMin
+				pause, w.reading = paceMin, reading{}
 			}
 			continue
 		}
 		f := w.look(seen)
-		if f.found || f.idle {
-			f.busy = w.s.box.settle(w.sh.proc)
+		if f.found() || f.idle {
+			f.busy = w.s.box.processes.Settle(w.sh.proc)
 		}
 		w.s.mu.Lock()
 		pause = w.judgeLocked(&f)
@@ -114,29 +94,26 @@ func (w *watch) run() {
 	}
 }
 
-// pause waits for d. It returns a channel that is closed when a call has come or gone, and whether
-// the watch is over.
-func (w *watch) pause(pause time.Duration) (changed <-chan struct{}, over bool) {
-	w.s.mu.Lock()
-	changed = w.c.changed.Wait()
-	over = w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c || w.c.phase.over() ||
-		w.c.phase == queued || w.c.tries != w.tries
-	w.s.mu.Unlock()
-	if over || pause == 0 {
-		return changed, over
-	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
+// await waits for the timer, or until changed is closed. It reports false if the watch is over.
+func (w *watch) await(timer <-chan time.Time, changed <-chan struct{}) bool {
 	select {
-	case <-t.C:
+	case <-timer:
+		return true
+	case <-changed:
+		return true
 	case <-w.c.done:
-		over = true
 	case <-w.sh.ended:
-		over = true
 	case <-w.s.ended:
-		over = true
 	}
-	return changed, over
+	return false
+}
+
+// isOver reports whether the watch is over. changed is closed when a call comes or goes later.
+func (w *watch) isOver() (changed <-chan struct{}, over bool) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return w.c.changed.Wait(), w.s.err != nil || w.s.sh != w.sh || w.s.cmd != w.c ||
+		w.c.phase.over() || w.c.phase == queued || w.c.tries != w.tries
 }
 
 // shouldLook reports whether to look at once. If not, it sets pause to when to ask again, or to 0
@@ -147,14 +124,14 @@ func (w *watch) shouldLook(pause *time.Duration) (seen time.Time, look bool) {
 	defer s.mu.Unlock()
 	quiet := time.Since(c.active)
 	// where no look can tell that the line was dropped
-	if w.questions == 0 && c.phase.onPipe() && quiet > surely {
+	if w.questions == 0 && c.phase.onPipe() && c.seq != unknownSeq && quiet > surely {
 		w.askLocked()
 	}
 	switch {
-	case c.calls == 0 || c.isJob || c.question != 0:
+	case c.calls == 0 || c.question.certainty == certain:
 		*pause = 0
 	case c.blocksReader():
-		// the caller takes no output: what is behind it, the end even, has not been read
+		// The caller takes no output: what follows, perhaps the command's end, has not been read.
 		*pause = paceMax
 	case quiet < quietMin:
 		*pause = max(quietMin-quiet, time.Millisecond)
@@ -170,54 +147,9 @@ func (w *watch) askLocked() {
 		w.firstQuestion = time.Now()
 	}
 	if w.questions++; w.questions > maxTries {
-		w.sh.commands.write(dialect.Repair)
+		w.sh.commands.Write(dialect.Repair)
 	}
-	w.sh.commands.write(w.sh.dialect.Ask(w.s.nextSeqLocked()))
-}
-
-// look looks once.
-func (w *watch) look(seen time.Time) finding {
-	f := finding{at: time.Now(), seen: seen}
-	l, err := w.s.box.look(w.sh.proc)
-	f.took = time.Since(f.at)
-	if err != nil || l.Gone {
-		return f
-	}
-	f.stopped, f.idle = l.Stopped, l.Reads != "" && l.Reads == w.sh.pipe
-	if len(l.Waits) > 0 {
-		f.found, f.wait = true, l.Waits[0]
-		for _, wait := range l.Waits {
-			if wait.Alone {
-				f.sure, f.wait = true, wait
-				break
-			}
-		}
-		f.execed = f.wait.PID == w.sh.pid && w.sh.image != "" && l.Image != w.sh.image &&
-			dialect.Interactive(l.Args)
-		f.kind = kindOf(f.wait.Modes)
-	} else if l.Hidden && !f.idle && !l.Runs {
-		w.guess(&f, &l)
-	}
-	if !f.sure && !f.guess {
-		f.wait.Turns = 0
-	}
-	return f
-}
-
-// guess says what processes may wait for that do not show it.
-func (w *watch) guess(f *finding, l *proc.Look) {
-	w.s.mu.Lock()
-	partial, full := w.c.out.Partial(), w.c.out.FullScreen()
-	w.s.mu.Unlock()
-	f.kind = kindOf(l.HiddenModes)
-	switch {
-	case !l.Modes.Known:
-	case f.kind == sandbox.Secret:
-		f.found, f.sure = true, true
-	case partial || full || f.kind == sandbox.Keys:
-		f.found = true
-	}
-	f.guess, f.wait = f.found, proc.Wait{Turns: l.Total}
+	w.s.askShellLocked(w.sh)
 }
 
 // judgeLocked weighs a finding, and returns how long to wait before the next look.
@@ -228,33 +160,41 @@ func (w *watch) judgeLocked(f *finding) time.Duration {
 	switch {
 	case c.phase.over():
 		return paceMin
-	case f.stopped: // nothing would go on, and whoever has stopped it may take its commands
-		w.sh.stopped = true
+	case f.stopped: // nothing goes on, and the program that has stopped it may read its commands
+		w.s.advanceShellLocked(w.sh, stopFound)
 		w.s.replaceShellLocked(w.sh)
 		return surely
-	case !f.found && !f.idle:
-		return pace(quiet)
-	case missing > 0:
+	case !f.found() && f.idle && missing > 0:
 		return apart
-	case !f.found:
+	case !f.found() && f.idle:
 		return w.askAgainLocked()
-	case c.phase.onPipe() && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
+	case !f.found():
+		if w.reading.looks == 0 {
+			c.askLocked(question{})
+		}
+		return pace(quiet)
+	case missing <= 0 && c.phase.onPipe() && f.wait.PID == w.sh.pid && time.Since(w.since) > surely:
 		// it has lost its pipe
 		w.s.replaceShellLocked(w.sh)
 		return surely
+	case c.phase != running && missing > 0:
+		return apart
 	case c.phase != running:
-		return paceMax
-	case !f.sure && (time.Since(w.since) < surely || quiet < surely):
 		return paceMax
 	case w.s.box.control != nil && time.Now().Before(c.inputDue) && c.isDeaf(f):
 		return paceMin
-	case f.execed:
+	case missing <= 0 && f.execed && (f.certainty > mayWork || time.Since(w.since) > surely):
 		w.s.replaceExecedLocked(w.sh)
 		return surely
 	}
-	c.question, c.lastWait, c.inputDue = f.kind, f.wait, time.Time{}
-	c.changed.Send()
-	return paceMax
+	if missing <= 0 {
+		c.lastWait, c.inputDue = f.wait, time.Time{}
+	}
+	c.askLocked(w.questionLocked(f, missing))
+	if missing > 0 && f.certainty > mayWork {
+		return apart
+	}
+	return pace(quiet)
 }
 
 // isDeaf reports whether nothing shows that the program has got what was typed last. Either it has
@@ -270,30 +210,34 @@ func (c *command) isDeaf(f *finding) bool {
 //
 // The program's output passes through queues of the kernel and of this program. On a busy machine
 // that takes longer: one more look must agree there, and the looks are farther apart. Output that
-// has not come through after a second never will: nobody reads it, or it has no end.
+// has not arrived after a second never will: nothing reads it, or it has no end.
 func (w *watch) agreeLocked(f *finding) (missing int, apart time.Duration) {
-	if !f.same(&w.last) || !w.sh.keys.idle() || !w.sh.commands.idle() || !f.seen.Equal(w.c.active) {
+	between := !w.sh.keys.Idle() || !w.sh.commands.Idle() || !f.seen.Equal(w.c.active) ||
+		!f.seen.Equal(w.last.seen)
+	settled := !f.busy || time.Since(w.since) > surely
+	if between || !f.same(&w.last) {
 		w.agreed, w.since = 0, f.at
 	}
-	if !f.busy || time.Since(w.since) > surely {
+	if settled {
 		w.agreed++
 	}
+	w.reading.add(f, between, settled)
 	w.last = *f
 	busy := slowMin
 	if w.s.box.control != nil {
 		busy = slowAsked
 	}
 	if w.slow = max(w.slow, f.took); w.slow > busy {
-		return 4 - w.agreed, min(2*w.slow, paceMax)
+		return looksToAgree + 1 - w.agreed, min(2*w.slow, paceMax)
 	}
-	return 3 - w.agreed, paceMin
+	return looksToAgree - w.agreed, paceMin
 }
 
 // askAgainLocked asks a shell that waits for its next line although it has been asked: it has
 // dropped the question. A shell that never answers is replaced.
 func (w *watch) askAgainLocked() time.Duration {
 	w.agreed = 0
-	// not sooner: a busy machine may have read the answer, and not got round to it
+	// not sooner: on a busy machine the answer may have been read and not been handled
 	if w.questions > maxTries && time.Since(w.firstQuestion) > surely {
 		w.s.replaceShellLocked(w.sh)
 		return surely
@@ -302,21 +246,10 @@ func (w *watch) askAgainLocked() time.Duration {
 	return min(paceMax<<w.questions, surely/4)
 }
 
-// pace returns how long to wait between looks after so long a quiet.
+// pace returns how long to wait between looks at a terminal that has been quiet for so long.
 func pace(quiet time.Duration) time.Duration {
 	if quiet < paceAfter {
 		return min(max(quiet/4, paceMin), paceMax)
 	}
 	return min(quiet/1000, paceLong)
-}
-
-// kindOf says what a program that reads a terminal in these modes waits for.
-func kindOf(m proc.Modes) sandbox.InputKind {
-	switch {
-	case m.Raw:
-		return sandbox.Keys
-	case m.NoEcho:
-		return sandbox.Secret
-	}
-	return sandbox.Line
 }

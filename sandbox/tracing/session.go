@@ -57,13 +57,14 @@ func (c *command) Write(p []byte) (int, error) {
 }
 
 // Input implements sandbox.JobObserver.
-func (c *command) Input(string) {}
+func (c *command) Input(string, sandbox.InputKind) {}
 
-// Result implements sandbox.CommandObserver.
+// Result implements sandbox.CommandObserver and sandbox.JobObserver.
 func (c *command) Result(res *sandbox.Result) {
 	if res.State == sandbox.Waiting {
 		c.span.AddEvent("waiting", trace.WithAttributes(
-			attribute.String("sandshell.awaits", res.Awaits.String())))
+			attribute.String("sandshell.awaits", res.Awaits.String()),
+			attribute.Bool("sandshell.may_go_on", res.MayGoOn)))
 	}
 }
 

@@ -14,17 +14,16 @@
 //	sandshell.bytes      int     of output; not of a Run
 //	sandshell.duration   float64 in seconds, as the Result has it; not of a Run
 //
-// A question is an event "waiting", with sandshell.awaits: line, secret or keys. The error with
-// which a command ends (a timeout, the box's end) is recorded and is the span's status; an exit
-// status other than 0 is not an error. Neither the text of commands nor what they print or are told
-// is in a span.
+// A question is an event "waiting", with sandshell.awaits (line, secret or keys) and the bool
+// sandshell.may_go_on. The error with which a command ends (a timeout, the box's end) is recorded
+// and is the span's status; an exit status other than 0 is not an error. A span has neither the
+// text of a command nor its input or output.
 //
 // All methods may be called from several goroutines.
 package tracing
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -32,13 +31,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/internal/cause"
 )
 
 const name = "github.com/sandshell/sandshell/sandbox/tracing"
 
 // New returns box as a Sandbox that is traced. Use it in the place of box, and close it instead of
-// box: Close ends all spans. [sandbox.As] finds what box is beyond a Sandbox. A nil provider is
-// OpenTelemetry's global one. New panics if box is nil.
+// box: Close ends all spans. [sandbox.As] finds what box is beyond a Sandbox. If provider is nil,
+// New uses OpenTelemetry's global one (otel.GetTracerProvider), which records nothing until the
+// program has set one. New panics if box is nil.
 func New(box sandbox.Sandbox, provider trace.TracerProvider) sandbox.Sandbox {
 	if box == nil {
 		panic("tracing: New: the box is nil")
@@ -92,25 +93,7 @@ func fail(span trace.Span, err error) {
 	if err == nil {
 		return
 	}
-	err = cause(err)
+	err = cause.Of(err)
 	span.RecordError(err)
 	span.SetStatus(codes.Error, err.Error())
-}
-
-// cause returns an error without the words of the call that has failed, which have the command's
-// text in them.
-func cause(err error) error {
-	if lost := new(sandbox.LostError); errors.As(err, &lost) {
-		return lost
-	}
-	for _, known := range []error{sandbox.ErrTimeout, sandbox.ErrQuestion, sandbox.ErrClosed,
-		sandbox.ErrBusy, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, known) {
-			return known
-		}
-	}
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
 }

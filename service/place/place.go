@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/sandshell/sandshell/plugin"
@@ -11,8 +12,8 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// The errors of a Place that a service tells apart, with errors.Is. The package service has the
-// same, by the same names.
+// The errors of a Place that a service tells apart, with errors.Is. Package service has the same
+// errors under the same names.
 var (
 	// ErrConflict says that an ID is taken, or that a note is not made from the newest one.
 	ErrConflict = errors.New("conflict")
@@ -47,7 +48,8 @@ type Place interface {
 	// those of pools included.
 	List(ctx context.Context, id string) ([]*Record, error)
 
-	// Attach connects to a running box. A process that was connected to the box loses it.
+	// Attach connects to a running box, beside the processes that are connected already. Close and
+	// Detach of the result leave the box running.
 	Attach(ctx context.Context, handle string) (Attached, error)
 
 	// Pause stops the programs of a box. Pausing a paused box does nothing. If boxes cannot be
@@ -75,7 +77,10 @@ type Place interface {
 	// and says why.
 	Usage(ctx context.Context, handle string) (*Use, error)
 
-	// Watch reports changes until ctx ends. Then it closes the channel.
+	// Watch reports changes until ctx ends. Then it closes the channel. An Event without an ID is
+	// about the watch itself. If its Status is Running, each change from then on is reported. If it
+	// is Unknown, changes are missed until the next one that is Running; the changes that Watch
+	// then finds are reported late.
 	Watch(ctx context.Context) (<-chan Event, error)
 
 	// Tidy removes what is still kept with boxes that are gone.
@@ -84,6 +89,12 @@ type Place interface {
 	// Close releases what the Place holds in this process. The boxes stay.
 	Close() error
 }
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// ValidID reports whether a box can have an ID: a letter or digit, and up to 127 more letters,
+// digits, "_", "." and "-".
+func ValidID(id string) bool { return validID.MatchString(id) }
 
 // A Request says which box a Place is to make.
 type Request struct {
@@ -141,6 +152,10 @@ type Note struct {
 	Dir        string // where the box's sessions start
 	Kept       Kept
 	Checkpoint string // what Suspend returned; empty if the box is not suspended
+	// Metadata is what the box's user has written on it. It does not change.
+	Metadata map[string]string
+	// Ends is when the service removes the box. It is zero if the box has no end.
+	Ends time.Time
 	// Version is the Place's number of a note that List has returned. Place.Note gets the Version
 	// of the note that the new one is made from; 0 means that there is none yet.
 	Version int64
@@ -152,7 +167,7 @@ const UnknownVersion = -1
 
 // An Event says that a box has come, gone or changed.
 type Event struct {
-	ID     string
+	ID     string // empty if the Event is about the watch itself: see Place.Watch
 	Status Status // Missing if the box is gone
 	Detail string
 	Time   time.Time

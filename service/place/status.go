@@ -5,8 +5,8 @@ import "time"
 // A Status says what a box is doing.
 type Status string
 
-// The statuses of a box. The package service has the same, by the same names. Docker's states map
-// to them as follows:
+// The statuses of a box. Package service has the same statuses under the same names. Docker's
+// states map to them as follows:
 //
 //	created     Starting
 //	restarting  Starting
@@ -30,7 +30,7 @@ const (
 // Kept says what the last Resume of a box brought back.
 type Kept string
 
-// What a Resume brings back.
+// These say what a Resume brings back.
 const (
 	KeptNothing Kept = ""      // the box has not been resumed
 	KeptAll     Kept = "all"   // its files, shells, variables and programs

@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// An API server that does not answer is an error, of everything, and no box is deleted for it.
+// TestServerAway checks that each call fails if the API server does not answer, and that no box is
+// deleted because of it.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	testenv.NeedsFull(t, "it waits until client-go has given up; service's TestEngineFails shows "+
@@ -50,7 +51,7 @@ func TestServerAway(t *testing.T) {
 	ctx := t.Context()
 	i, err := s.Start(ctx, service.StartOptions{ID: "a"})
 	require.NoError(t, err)
-	wire.Close() // refuses, at once; where a connection just ends, client-go tries for 10 s
+	wire.Close() // connections are refused at once; client-go would retry one that ends for 10 s
 	for what, f := range map[string]func() error{
 		"Start": func() error {
 			_, err := s.Start(ctx, service.StartOptions{ID: "b"})

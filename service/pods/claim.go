@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/kube"
+	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,17 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A claim says which pod has an ID: a ConfigMap that is named for the ID, and that the pod owns.
-// The API server gives a name to one only, so of several pods that are to have an ID one gets it. A
-// claim whose pod is gone is none; the cluster's garbage collection removes it in the end.
+// A claim is a ConfigMap that says which pod has an ID. Its name is made from the ID, and the pod
+// owns it. The API server gives a name to only one object, so if several pods claim an ID, one gets
+// it. A claim whose pod is gone does not count. The cluster's garbage collection removes it later.
 
-// hashOf stands for an ID where not every ID can.
+// hashOf returns a hash that replaces an ID where not every ID is valid.
 func hashOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:20])
 }
 
-// labelOf is idLabel's value. Two IDs may have the same, one of them on purpose.
+// labelOf returns idLabel's value for an ID. Two IDs may have the same value, because an ID may
+// look like the hash of another.
 func labelOf(id string) string {
 	if len(validation.IsValidLabelValue(id)) > 0 {
 		return hashOf(id)
@@ -64,7 +66,7 @@ func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error 
 		switch {
 		case err != nil:
 			return err
-		case owns(other, uid): // the answer to the creation was lost
+		case owns(other, uid): // an earlier answer was lost
 			return nil
 		case valid:
 			return fmt.Errorf("%w: there is a box %s already", place.ErrConflict, id)
@@ -80,18 +82,24 @@ func (p *Place) claim(ctx context.Context, id, pod string, uid types.UID) error 
 
 func (p *Place) explain(err error, verb, name string) error {
 	err = p.cluster.Explain(err, verb, "configmaps", name)
-	var e *kube.Error
-	if errors.As(err, &e) && e.Reason == kube.Forbidden {
+	var e *kubebox.Error
+	if errors.As(err, &e) && e.Reason == kubebox.Forbidden {
 		e.Do = "give it the Role that pods.Role has"
 	}
 	return err
 }
 
+// newError makes the public error of an error of package kube.
+func newError(e *kube.Error) error {
+	return &kubebox.Error{Reason: kubebox.Reason(e.Reason), Said: e.Said, Do: e.Do, Err: e.Err}
+}
+
+// owns reports whether a pod owns a claim.
 func owns(claim *corev1.ConfigMap, pod types.UID) bool {
 	return len(claim.OwnerReferences) > 0 && claim.OwnerReferences[0].UID == pod
 }
 
-// valid reports whether the pod of a claim is there.
+// valid reports whether the pod of a claim exists.
 func (p *Place) valid(ctx context.Context, claim *corev1.ConfigMap) (bool, error) {
 	if len(claim.OwnerReferences) == 0 {
 		return false, nil
@@ -107,7 +115,7 @@ func (p *Place) valid(ctx context.Context, claim *corev1.ConfigMap) (bool, error
 	return pod.UID == of.UID, nil
 }
 
-// Name implements place.Place: the claim first, then the pod says so.
+// Name implements place.Place. It claims the ID, and then writes it on the pod.
 func (p *Place) Name(ctx context.Context, handle, id string) error {
 	name, uid := parseHandle(handle)
 	if err := p.claim(ctx, id, name, uid); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// config returns the pod of a Request: the Place's base, with what the Request's Config says. If
-// the Request asks for what pods do not have, the error is a *service.InvalidError.
+// config returns the Config of the pod for a Request: the Place's base, changed by the Request's
+// own Config. If the Request asks for something that pods do not have, the error is a
+// *service.InvalidError.
 func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	c, of := p.base, r.Config
 	if err := refuse(r); err != nil {
@@ -29,7 +30,7 @@ func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	set(&c.StartTimeout, of.StartTimeout)
 	set(&c.Grace, of.Grace)
 	set(&c.StartLimit, of.StartLimit)
-	set(&c.Network, kubebox.Network(of.Network))
+	set(&c.Network, of.Network)
 	if len(of.Shell) > 0 {
 		c.Shell = of.Shell
 	}
@@ -45,13 +46,13 @@ func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	maps.Copy(c.Labels, of.Labels)
 	c.Mounts = slices.Clone(c.Mounts)
 	for _, m := range of.Mounts {
-		c.Mounts = append(c.Mounts, kubebox.Mount{Type: kubebox.Memory, Target: m.Target,
+		c.Mounts = append(c.Mounts, kubebox.Mount{Type: kubebox.Tmpfs, Target: m.Target,
 			ReadOnly: m.ReadOnly, Size: m.Size})
 	}
 	return c, nil
 }
 
-// set sets a field to value, if that is not zero.
+// set sets a field to value, unless value is zero.
 func set[T comparable](field *T, value T) {
 	var zero T
 	if value != zero {
@@ -59,10 +60,10 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// refuse returns an error that names what a Request asks for and pods do not have.
+// refuse returns an error that names the first field of a Request that pods do not have.
 func refuse(request place.Request) error {
 	c, pausedBy := request.Config, request.PausedBy
-	elsewhere := "a Spec's is an engine's: give it in the Config of pods.New"
+	elsewhere := "a Spec's is for a Docker engine: give it in the Config of pods.New"
 	for _, r := range []struct {
 		asked       bool
 		field, text string
@@ -77,7 +78,7 @@ func refuse(request place.Request) error {
 		{c.PackageCache != "", "Config.PackageCache", "plugins are set up in the pod itself, " +
 			"without a cache"},
 		{!slices.Contains([]string{"", "none"}, c.Network), "Config.Network",
-			`it can be "none"; and if it is empty, what the Config of pods.New says`},
+			`give "none", or leave it empty for that of the Config of pods.New`},
 		{len(c.Publish) > 0, "Config.Publish", "a pod has an address of its own, and Dial " +
 			"reaches what listens in it"},
 		{len(c.ExtraHosts) > 0, "Config.ExtraHosts", "pods do not have it"},
@@ -86,21 +87,19 @@ func refuse(request place.Request) error {
 		{c.PIDs != 0, "Config.PIDs", "the cluster limits it for all pods of a node alike " +
 			"(podPidsLimit of the kubelet)"},
 		{c.ShmSize != 0, "Config.ShmSize", "mount a Tmpfs of that size at /dev/shm"},
-		{c.GPUs != 0, "Config.GPUs", "pods do not have it here"},
+		{c.GPUs != 0, "Config.GPUs", "package kubebox does not support them"},
 		{len(c.SecurityOpt) > 0, "Config.SecurityOpt", "a pod has the runtime's seccomp profile"},
 		{slices.ContainsFunc(c.Mounts, func(m sshbox.Mount) bool {
 			return m.Type != sshbox.Tmpfs
 		}), "Config.Mounts",
-			"it can have a Tmpfs; give others in the Config of pods.New, which has claims, " +
-				"secrets and config maps"},
+			"a Spec can have Tmpfs mounts; give volumes, secrets and config maps in the Config " +
+				"of pods.New"},
 		{pausedBy == "Idle", "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of " +
 			"pods.New ends them"},
 		{pausedBy == "Session", "Lifecycle.Session", "pods cannot be paused; Deadline of the " +
-			"Config of " +
-			"pods.New ends them"},
-		{pausedBy == "MaxRunning", "Lifecycle.MaxRunning",
-			"pods cannot be paused; MaxPerOwner and the " +
-				"namespace's ResourceQuota limit their number"},
+			"Config of pods.New ends them"},
+		{pausedBy == "MaxRunning", "Lifecycle.MaxRunning", "pods cannot be paused; MaxPerOwner " +
+			"and the namespace's ResourceQuota limit their number"},
 	} {
 		if r.asked {
 			return &service.InvalidError{Field: "Spec." + r.field,

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each field of a Spec's Config is in the pod's, or refused by its name. Those that are the
-// service's to set are neither.
+// TestConfig checks that each field of a Spec's Config is in the pod's Config, or refused by its
+// name. Fields that the service sets are neither.
 func TestConfig(t *testing.T) {
 	values := map[string]any{
 		"Progress": func(sshbox.PullProgress) {}, "Pull": sshbox.PullNever, "Network": "bridge",
@@ -55,7 +55,7 @@ func TestConfig(t *testing.T) {
 			}
 			got, err := p.config(request)
 			if err == nil {
-				require.NotEqual(t, base, got, "it is neither there nor refused")
+				require.NotEqual(t, base, got, "the field is neither used nor refused")
 				return
 			}
 			var invalid *service.InvalidError
@@ -72,7 +72,7 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, kubebox.Config{
 		Image: "its own", BoxdImage: "boxd", Env: []string{"A=1", "B=2", "C=3"},
 		Labels: map[string]string{"of": "base", "by": "spec"}, Network: kubebox.NetworkNone,
-		Mounts: []kubebox.Mount{{Type: kubebox.Memory, Target: "/t", Size: 9}},
+		Mounts: []kubebox.Mount{{Type: kubebox.Tmpfs, Target: "/t", Size: 9}},
 	}, got)
 	require.Equal(t, map[string]string{"of": "base"}, base.Labels)
 	_, err = p.config(place.Request{Spec: "s", PausedBy: "Idle"})

@@ -6,15 +6,15 @@
 //
 // # The cluster is the database
 //
-// What the service must know after a restart is in the pods' labels and annotations. So any number
-// of processes, on any machines, can serve the same boxes. A box's note is an annotation. A patch
-// replaces it only if no other process has replaced it before. An ID belongs to the pod that owns
-// its claim, a ConfigMap that is named for the ID and goes with the pod. "kubectl get pods -L
+// The pods' labels and annotations hold all that the service must know after a restart. So any
+// number of processes, on any machines, can serve the same boxes. A box's note is an annotation. A
+// patch replaces it only if no other process has replaced it before. An ID belongs to the pod that
+// owns its claim, a ConfigMap that is named for the ID and goes with the pod. "kubectl get pods -L
 // sandshell-service.id" shows the boxes with their IDs.
 //
-// The account needs what [Role] says: what kubebox.Role does, and ConfigMaps.
+// The account needs the rules of [Role]: those of kubebox.Role, and ConfigMaps.
 //
-// # What pods cannot
+// # What pods cannot do
 //
 // Pods cannot be paused or suspended, and no image can be made of them. Service.Pause, Suspend and
 // Snapshot return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses boxes, or whose

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A box from a pool gets its ID, environment and owner. Its pod ends: the box is an Error that says
-// why and what to do, and the ID is free when it is deleted.
+// TestEnded checks that a box from a pool gets its ID, environment and owner. When its pod ends,
+// the box has the status Error, with the reason and what to do. After Delete, the ID is free.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -33,7 +33,7 @@ func TestEnded(t *testing.T) {
 	eventually := func(what string, f func() bool) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); !f(); time.Sleep(20 * time.Millisecond) {
-			require.True(t, time.Now().Before(end), "it does not come to that: "+what)
+			require.True(t, time.Now().Before(end), "timeout: "+what)
 		}
 	}
 	var pooled string

@@ -16,15 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// thisProcess tells this process from a later one that has the same id.
+// thisProcess is a text that no other process has, not even a later one with the same id.
 var thisProcess = rand.Text()
 
-// foreignAge is how old a box of a pool is whose maker, on another machine, cannot be there any
-// more: pools make their boxes anew before, after 12 hours.
+// foreignAge is the age from which a box of a pool has lost its maker, if that is on another
+// machine. While the maker runs, it replaces the boxes of its pool after 12 hours.
 const foreignAge = 24 * time.Hour
 
-// removeLimit is how long after its time a pod that is to be gone may still be there: then nobody
-// will say that it is, as when its node is gone.
+// removeLimit is how long a pod may exist after the time at which it had to be gone. After that,
+// its node is probably gone, and nobody will report the pod's end.
 const removeLimit = 30 * time.Second
 
 // list returns the service's pods.
@@ -40,7 +40,7 @@ func (p *Place) selector() string {
 	return kube.ServiceLabel + "=" + p.service + "," + kube.BoxLabel
 }
 
-// List implements place.Place, by one list, which is right at one moment.
+// List implements place.Place. It makes one list request, so all records are of the same moment.
 func (p *Place) List(ctx context.Context, id string) ([]*place.Record, error) {
 	selector := p.selector()
 	if id != "" {
@@ -53,24 +53,24 @@ func (p *Place) List(ctx context.Context, id string) ([]*place.Record, error) {
 	return p.records(pods.Items, id), nil
 }
 
-// records makes Records of pods, of all or of those of an ID. While several pods are made for one
-// ID, one of them has it, and the others' makers are about to remove theirs. The one that has its
-// note has claimed the ID.
+// records returns the Records of pods: of those with an ID, or of all if id is "". While several
+// pods are made for one ID, only one Record has the ID, and the makers of the other pods are about
+// to remove them. The pod that has a note has claimed the ID.
 func (p *Place) records(pods []corev1.Pod, id string) (records []*place.Record) {
-	has := map[string]*place.Record{}
+	byID := map[string]*place.Record{}
 	for i := range pods {
 		r := p.record(&pods[i])
 		if r == nil {
 			continue
 		}
 		records = append(records, r)
-		other := has[r.ID]
+		other := byID[r.ID]
 		switch {
 		case r.ID == "":
 		case other == nil:
-			has[r.ID] = r
+			byID[r.ID] = r
 		case other.Note == nil && (r.Note != nil || r.Created.Before(other.Created)):
-			has[r.ID], other.ID = r, ""
+			byID[r.ID], other.ID = r, ""
 		default:
 			r.ID = ""
 		}
@@ -81,8 +81,8 @@ func (p *Place) records(pods []corev1.Pod, id string) (records []*place.Record) 
 	return slices.DeleteFunc(records, func(r *place.Record) bool { return r.ID != id })
 }
 
-// record makes a Record of a pod; nil if it is none of the service's boxes, whatever its labels
-// say.
+// record returns the Record of a pod. It returns nil if the pod's annotations are not those of a
+// box of the service.
 func (p *Place) record(pod *corev1.Pod) *place.Record {
 	var m made
 	if err := json.Unmarshal([]byte(pod.Annotations[madeNote]), &m); err != nil || m.Spec == "" {
@@ -114,9 +114,9 @@ func (m made) gone(r *place.Record) bool {
 	return m.PID == os.Getpid() || remotebox.ProcessGone(m.PID)
 }
 
-// statusOf is what a box does, by its pod.
+// statusOf returns the status of a box, from its pod.
 func statusOf(pod *corev1.Pod) (status place.Status, detail string) {
-	fate := kube.FateOf(pod)
+	found := kube.Diagnose(pod)
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	running := false
 	for _, c := range pod.Status.ContainerStatuses {
@@ -130,9 +130,9 @@ func statusOf(pod *corev1.Pod) (status place.Status, detail string) {
 	case pod.DeletionTimestamp != nil:
 		return place.Missing, "it is being removed"
 	case over:
-		return place.Error, fate.Lost + ", and its files with it: delete it"
-	case fate.Lost != "":
-		return place.Unknown, fate.Lost
+		return place.Error, found.Lost + ", and its files with it: delete it"
+	case found.Lost != "":
+		return place.Unknown, found.Lost
 	case running:
 		return place.Running, ""
 	}

@@ -17,36 +17,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What a pod says about its box, beside kube.ServiceLabel, which names the service. Nothing of it
-// is secret.
+// Labels and annotations of a pod, beside kube.ServiceLabel, which has the service's name. None of
+// them is secret.
 const (
-	// the box's ID, as far as a label can hold it: see labelOf
-	idLabel = kube.ServiceLabel + ".id"
-	// the same, as it is; neither is there while the box is in a pool
-	idNote   = kube.ServiceLabel + ".id"
-	madeNote = kube.ServiceLabel + ".made" // a made: it never changes
-	// the place.Note, in JSON; "" or none: the box is being started
-	noteNote = kube.ServiceLabel + ".note"
-	// the number of notes there were: the Version of the last
-	versionNote = kube.ServiceLabel + ".version"
+	idLabel     = kube.ServiceLabel + ".id"      // a label: labelOf the box's ID
+	idNote      = kube.ServiceLabel + ".id"      // an annotation: the box's ID
+	madeNote    = kube.ServiceLabel + ".made"    // a made, in JSON, which never changes
+	noteNote    = kube.ServiceLabel + ".note"    // the place.Note, in JSON; none during a start
+	versionNote = kube.ServiceLabel + ".version" // the Version of the last place.Note
 )
 
-// A made says what a box was made of and by whom.
+// While a box is in a pool, its pod has neither idLabel nor idNote.
+
+// A made says from what a box was made, and by which process.
 type made struct {
 	Spec    string
 	Created time.Time
-	Host    string // as remotebox.HostID has it
+	Host    string // remotebox.HostID of the process
 	PID     int
-	Process string // tells the process from a later one that has the same id
+	Process string // thisProcess of the process
 }
 
-// newMade is madeNote's value.
+// newMade returns the value of madeNote.
 func newMade(r place.Request) (string, error) {
 	text, err := json.Marshal(made{r.Spec, r.Created, remotebox.HostID(), os.Getpid(), thisProcess})
 	return string(text), err
 }
 
-// An operation is one of a JSON patch.
+// An operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -57,8 +55,8 @@ func annotation(op, name, value string) operation {
 	return operation{op, "/metadata/annotations/" + name, value}
 }
 
-// patch changes a pod, all or nothing. The error is place.ErrConflict if what an operation tests
-// is not so.
+// patch changes a pod by all operations or by none. If a test among them fails, the error is
+// place.ErrConflict.
 func (p *Place) patch(ctx context.Context, handle string, operations ...operation) error {
 	name, _ := parseHandle(handle)
 	patch, err := json.Marshal(operations)
@@ -72,8 +70,8 @@ func (p *Place) patch(ctx context.Context, handle string, operations ...operatio
 	return p.found(err, "patch", name)
 }
 
-// Note implements place.Place. Only what was made of the newest note takes its place: the API
-// server compares their number.
+// Note implements place.Place. The API server compares versions, so a note replaces only the note
+// that its caller has read.
 func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
 	old := strconv.FormatInt(n.Version, 10)
 	n.Version++
@@ -90,7 +88,7 @@ func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
 	return nil
 }
 
-// noteOf reads the note of a pod; nil if there is none.
+// noteOf returns the note of a pod. It returns nil if there is none.
 func noteOf(pod *corev1.Pod) (*place.Note, error) {
 	text := pod.Annotations[noteNote]
 	if text == "" {
@@ -100,9 +98,10 @@ func noteOf(pod *corev1.Pod) (*place.Note, error) {
 	if err := json.Unmarshal([]byte(text), n); err != nil {
 		return nil, err
 	}
-	for _, t := range []*time.Time{&n.Created, &n.Started, &n.Used, &n.Paused} {
+	for _, t := range []*time.Time{&n.Created, &n.Started, &n.Used, &n.Paused,
+		&n.Ends} {
 		if !t.IsZero() {
-			*t = t.Local() // as the clock tells it
+			*t = t.Local()
 		}
 	}
 	return n, nil

@@ -27,20 +27,20 @@ type Place struct {
 
 var _ place.Place = (*Place)(nil)
 
-// New returns the place of base's cluster and namespace. Each box is a pod of base with what its
-// Spec says beside and over that: base has what a Spec has no words for, as BoxdImage, PullSecrets,
-// Tolerations and Deadline. Its Name and Keep are the service's to set.
+// New returns the place of base's cluster and namespace. Each box is a pod of base, changed by what
+// its Spec says. base has what a Spec has no fields for, such as BoxdImage, PullSecrets,
+// Tolerations and Deadline. The service sets Name and Keep itself.
 func New(base kubebox.Config) *Place { return &Place{base: base} }
 
-// Open implements place.Place. It finds the kubeconfig, and does not ask the cluster, which may
-// come later.
+// Open implements place.Place. It finds the kubeconfig and makes no request, so the cluster need
+// not answer yet.
 func (p *Place) Open(name string, log *slog.Logger) (err error) {
 	p.service, p.log = name, log
 	if p.base.Logger == nil {
 		p.base.Logger = log
 	}
 	p.cluster, err = kube.Open(kube.Endpoint{Kubeconfig: p.base.Kubeconfig, Context: p.base.Context,
-		Namespace: p.base.Namespace}, log)
+		Namespace: p.base.Namespace, NewError: newError}, log)
 	return err
 }
 
@@ -50,7 +50,8 @@ func (p *Place) Close() error {
 	return nil
 }
 
-// A handle is the pod's name, which is never given to another, "/" and its UID.
+// formatHandle returns the handle of a box: the pod's name, "/" and its UID. No two pods have the
+// same name.
 func formatHandle(name string, uid types.UID) string { return name + "/" + string(uid) }
 
 func parseHandle(handle string) (name string, uid types.UID) {
@@ -58,8 +59,8 @@ func parseHandle(handle string) (name string, uid types.UID) {
 	return name, types.UID(id)
 }
 
-// Create implements place.Place. The ID is claimed last: of several that make a box for it at
-// once, one may keep it.
+// Create implements place.Place. It claims the ID last: if several processes make a box for an ID
+// at once, one of them keeps its box.
 func (p *Place) Create(ctx context.Context, r place.Request) (place.Attached, string, error) {
 	c, err := p.config(r)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *Place) Create(ctx context.Context, r place.Request) (place.Attached, st
 	return box, formatHandle(box.PodName(), types.UID(box.PodUID())), nil
 }
 
-// clone copies a map, and makes one of nil.
+// clone returns a copy of a map, which is not nil.
 func clone(m map[string]string) map[string]string {
 	c := map[string]string{}
 	maps.Copy(c, m)
@@ -98,7 +99,7 @@ func clone(m map[string]string) map[string]string {
 // Attach implements place.Place.
 func (p *Place) Attach(ctx context.Context, handle string) (place.Attached, error) {
 	name, _ := parseHandle(handle)
-	box, err := p.base.Attach(ctx, name)
+	box, err := p.base.Join(ctx, name)
 	if err == nil {
 		return box, nil
 	}
@@ -115,15 +116,15 @@ func (p *Place) Remove(ctx context.Context, handle string) error {
 	return p.cluster.RemoveBox(ctx, name)
 }
 
-// Tidy implements place.Place: what is kept with a pod goes with it.
+// Tidy implements place.Place. It does nothing, because the cluster removes claims with their pods.
 func (p *Place) Tidy(context.Context) error { return nil }
 
 // Pause implements place.Place.
 func (p *Place) Pause(context.Context, string) error {
-	return fmt.Errorf("%w: a cluster does not pause pods; Delete ends one", errors.ErrUnsupported)
+	return fmt.Errorf("%w: a cluster cannot pause pods: Delete ends the box", errors.ErrUnsupported)
 }
 
-// Resume implements place.Place. A pod is never paused, and one that has ended is never started
+// Resume implements place.Place. Pods are never paused, and one that has ended cannot be started
 // again.
 func (p *Place) Resume(ctx context.Context, handle, _ string) (place.Kept, error) {
 	name, _ := parseHandle(handle)
@@ -144,15 +145,15 @@ func (p *Place) Resume(ctx context.Context, handle, _ string) (place.Kept, error
 
 // Suspend implements place.Place.
 func (p *Place) Suspend(context.Context, string) (string, error) {
-	return "", fmt.Errorf("%w: a cluster does not write pods to disk", errors.ErrUnsupported)
+	return "", fmt.Errorf("%w: a cluster cannot write pods to disk", errors.ErrUnsupported)
 }
 
 // Snapshot implements place.Place.
 func (p *Place) Snapshot(context.Context, string) (string, error) {
-	return "", fmt.Errorf("%w: a cluster makes no images of pods", errors.ErrUnsupported)
+	return "", fmt.Errorf("%w: a cluster cannot make images of pods", errors.ErrUnsupported)
 }
 
-// found makes place.ErrNotFound of the API server's.
+// found returns what an error of the API server means: place.ErrNotFound if there is no such pod.
 func (p *Place) found(err error, verb, pod string) error {
 	switch {
 	case err == nil:

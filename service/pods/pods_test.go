@@ -17,7 +17,7 @@ import (
 // TestMain checks that the tests leave no goroutine behind.
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// cluster is a namespace of the test's own; at the test's end no pod may be left in it.
+// cluster returns a namespace of the test's own. At the test's end no pod may be left in it.
 func cluster(t *testing.T) kubebox.Cluster {
 	t.Helper()
 	testenv.NeedsAll(t, "it needs a Kubernetes cluster; the tests of service on an engine stand "+
@@ -33,12 +33,12 @@ func cluster(t *testing.T) kubebox.Cluster {
 	return c
 }
 
-// A service on pods, whose account has Role and nothing else.
+// TestPlace tests a Place whose account has only Role.
 func TestPlace(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	c.Kubeconfig = kubetest.Shared(t).Account(t, c.Namespace, "only", Role)
-	// as user 1000 it cannot write into /
+	// User 1000 cannot write into /.
 	spec := service.Spec{Config: sshbox.Config{Image: "sandshell-busybox", Network: "none",
 		Dir: "/tmp"}}
 	placetest.Run(t, spec, func(testing.TB) place.Place {

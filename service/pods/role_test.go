@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An account whose role lacks a right is told which verb on what, and of the box that it could not
-// start nothing is left. TestPlace shows that none but these are needed.
+// TestRole checks that the error of an account that lacks a right names the verb and the resource,
+// and that nothing is left of the box. TestPlace shows that no other rights are needed.
 func TestRole(t *testing.T) {
 	t.Parallel()
 	const pods, claims = "[create, get, list, watch, patch, delete]",
 		"[configmaps]\n  verbs: [create, get, delete]"
 	c := cluster(t)
-	t.Cleanup(func() { // who may not watch does not wait for the end
+	t.Cleanup(func() { // an account that may not watch does not wait for the pod's end
 		require.Eventually(t, func() bool {
 			boxes, err := c.List(context.Background())
 			return err == nil && len(boxes) == 0

@@ -11,17 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readUsage prints the container's control group, of version 2 or 1, line by line behind the file's
-// name. It needs nothing but a shell.
+// readUsage prints the files of the container's control group, of version 2 or 1. Each line follows
+// the file's name. It needs only a shell.
 const readUsage = `cd /sys/fs/cgroup || exit
-for f in cpu.stat memory.current memory.max memory.stat memory.events pids.current pids.max cpuacct/cpuacct.usage memory/memory.usage_in_bytes \
-	memory/memory.limit_in_bytes memory/memory.stat memory/memory.oom_control pids/pids.current pids/pids.max /proc/meminfo; do
+for f in cpu.stat memory.current memory.max memory.stat memory.events pids.current pids.max \
+	cpuacct/cpuacct.usage memory/memory.usage_in_bytes memory/memory.limit_in_bytes \
+	memory/memory.stat memory/memory.oom_control pids/pids.current pids/pids.max /proc/meminfo; do
 	[ -r "$f" ] && while read -r line; do echo "$f $line"; done <"$f"
 done
 :`
 
-// Usage implements place.Place. It executes a shell beside the box, which reads the container's
-// control group. What a box has written is not known there.
+// Usage implements place.Place. It executes a shell in the container, which reads the control
+// group. The control group does not say how much the box has written.
 func (p *Place) Usage(ctx context.Context, handle string) (*place.Use, error) {
 	name, _ := parseHandle(handle)
 	if _, err := p.cluster.Pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
@@ -34,7 +35,7 @@ func (p *Place) Usage(ctx context.Context, handle string) (*place.Use, error) {
 	return parseUsage(string(out)), nil
 }
 
-// parseUsage makes a Use of what readUsage prints.
+// parseUsage parses the output of readUsage.
 func parseUsage(text string) *place.Use {
 	value := map[string]int64{}
 	for line := range strings.Lines(text) {
@@ -46,7 +47,7 @@ func parseUsage(text string) *place.Use {
 		if len(fields) > 2 { // "file key number"
 			name, number = fields[0]+" "+fields[1], fields[2]
 		}
-		if n, err := strconv.ParseInt(number, 10, 64); err == nil { // "max": none
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil { // "max" means no limit
 			value[name] = n
 		}
 	}
@@ -66,7 +67,7 @@ func parseUsage(text string) *place.Use {
 	}
 	used, cache := either("memory.current", "memory/memory.usage_in_bytes"),
 		either("memory.stat inactive_file", "memory/memory.stat total_inactive_file")
-	// the cache of files that nobody uses is not what the programs use
+	// The cache of inactive files is free for the programs.
 	u.Memory = used - min(cache, used)
 	if total := value["/proc/meminfo MemTotal:"] << 10; u.MemoryLimit == 0 || total > 0 &&
 		u.MemoryLimit > total {

@@ -9,11 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// watchPause is how long Watch waits before it asks an API server again that does not answer.
+// watchPause is how long Watch waits if the API server does not answer.
 const watchPause = time.Second
 
-// Watch implements place.Place, by the API server's own. Whenever that was cut, it looks what has
-// changed meanwhile. A box is Starting until it has its note.
+// Watch implements place.Place by a watch of the API server. After each break of that, it lists the
+// pods and reports what has changed. A box is Starting until it has a note.
 func (p *Place) Watch(ctx context.Context) (<-chan place.Event, error) {
 	pods, err := p.list(ctx, p.selector())
 	if err != nil {
@@ -33,17 +33,18 @@ func (p *Place) Watch(ctx context.Context) (<-chan place.Event, error) {
 type watch struct {
 	place *Place
 	out   chan place.Event
-	known map[string]place.Event // what was told last, by the pod's name
+	known map[string]place.Event // the last event sent, by the pod's name
 }
 
-// run tells of changes since version until ctx ends.
+// run sends changes since version until ctx ends.
 func (w *watch) run(ctx context.Context, version string) {
 	defer close(w.out)
 	for {
 		err := w.place.cluster.Changes(ctx, w.place.selector(), version,
+			func() { w.tell(ctx, place.Running) },
 			func(pod *corev1.Pod, deleted bool) {
 				if e, ok := w.event(pod, deleted); ok {
-					w.tell(ctx, pod.Name, e)
+					w.send(ctx, pod.Name, e)
 				}
 			})
 		if ctx.Err() != nil {
@@ -52,6 +53,7 @@ func (w *watch) run(ctx context.Context, version string) {
 		if err != nil {
 			w.place.log.Warn("the cluster's watch has ended; watching again", "error", err)
 		}
+		w.tell(ctx, place.Unknown)
 		pods, err := w.place.list(ctx, w.place.selector())
 		for err != nil {
 			select {
@@ -62,26 +64,26 @@ func (w *watch) run(ctx context.Context, version string) {
 			pods, err = w.place.list(ctx, w.place.selector())
 		}
 		version = pods.ResourceVersion
-		w.difference(ctx, pods.Items)
+		w.sendChanges(ctx, pods.Items)
 	}
 }
 
-// difference tells what has changed meanwhile.
-func (w *watch) difference(ctx context.Context, pods []corev1.Pod) {
+// sendChanges sends an event for each pod that has changed since its last event.
+func (w *watch) sendChanges(ctx context.Context, pods []corev1.Pod) {
 	gone := maps.Clone(w.known)
 	for i := range pods {
 		delete(gone, pods[i].Name)
 		if e, ok := w.event(&pods[i], false); ok {
-			w.tell(ctx, pods[i].Name, e)
+			w.send(ctx, pods[i].Name, e)
 		}
 	}
 	for pod, e := range gone {
-		w.tell(ctx, pod, place.Event{ID: e.ID, Status: place.Missing, Time: time.Now()})
+		w.send(ctx, pod, place.Event{ID: e.ID, Status: place.Missing, Time: time.Now()})
 	}
 }
 
-// tell sends an event, unless it is what was told last of that pod.
-func (w *watch) tell(ctx context.Context, pod string, e place.Event) {
+// send sends an event, unless it is the same as the pod's last one.
+func (w *watch) send(ctx context.Context, pod string, e place.Event) {
 	last, known := w.known[pod]
 	switch {
 	case e.Status == place.Missing && !known, e.ID == last.ID && e.Status == last.Status:
@@ -91,13 +93,23 @@ func (w *watch) tell(ctx context.Context, pod string, e place.Event) {
 	default:
 		w.known[pod] = e
 	}
+	w.put(ctx, e)
+}
+
+// tell says whether changes are seen.
+func (w *watch) tell(ctx context.Context, status place.Status) {
+	w.put(ctx, place.Event{Status: status, Time: time.Now()})
+}
+
+// put sends an event, unless ctx ends.
+func (w *watch) put(ctx context.Context, e place.Event) {
 	select {
 	case w.out <- e:
 	case <-ctx.Done():
 	}
 }
 
-// event is what a pod's state is to the service; none of a pod in a pool.
+// event returns the event that reports a pod's state. A pod in a pool has none.
 func (w *watch) event(pod *corev1.Pod, deleted bool) (place.Event, bool) {
 	r := w.place.record(pod)
 	if r == nil || r.ID == "" {

@@ -1,11 +1,15 @@
-# A program of a box that becomes "boxd join": it traces the next process that comes from outside,
-# in the moment in which exec has made it dumpable and it has not changed that yet, and has it
-# execute this script, which then comes from outside and holds the client's streams. For amd64.
+# A program of a box that takes over a "boxd join". It traces the next process that comes from
+# outside the container. That is possible for a moment: exec has made the process dumpable, and the
+# process has not changed that yet. It has that process execute this script, which then comes from
+# outside, and holds the client's streams. For amd64.
 #
-#   hijack.py wait HOW BOX    become the next join
-#   hijack.py kill HOW BOX    end the join that there is, so that its client comes again, and become
-#                             the next
-#   hijack.py HOW BOX         what the join executes
+#   hijack.py wait HOW BOX    take over the next join
+#   hijack.py kill HOW BOX    kill the running join, so that its client connects again, and take
+#                             over the next
+#   hijack.py HOW BOX         be the join: it executes this
+#
+# HOW is "door" (let programs of the box speak to boxd from outside), "server" (answer the client
+# as an SSH server) or "words" (print what the client may take for a message of boxd).
 import ctypes
 import os
 import signal
@@ -21,6 +25,7 @@ libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 
 
 def from_outside():
+    """Returns the processes that come from outside: their parent is not in the container."""
     for p in os.listdir("/proc"):
         try:
             if p.isdigit() and open("/proc/%s/stat" % p).read().rsplit(")")[-1].split()[1] == "0":
@@ -30,7 +35,8 @@ def from_outside():
 
 
 def seize(pid):
-    """Reports whether pid is traced. It ends one that has got away, so that another comes."""
+    """Traces pid, and reports whether it does. It kills a process that cannot be traced, so that
+    the client starts another."""
     end = time.monotonic() + 1
     while libc.ptrace(SEIZE, pid, None, None):
         if not os.path.exists("/proc/%d" % pid):
@@ -48,7 +54,7 @@ def execute(pid, args):
     maps = [line.split() for line in open("/proc/%d/maps" % pid)]
     begin = lambda line: int(line[0].split("-")[0], 16)
     text = next(begin(m) for m in maps if m[1] == "r-xp")
-    stack = next(begin(m) for m in maps if m[-1] == "[stack]")  # its other end is in use
+    stack = next(begin(m) for m in maps if m[-1] == "[stack]")  # the unused end of the stack
     data, at = b"", []
     for arg in args:
         at.append(stack + len(data))
@@ -70,8 +76,8 @@ def execute(pid, args):
 
 
 def door(box):
-    """Whoever comes to /tmp/door speaks to boxd, as if from outside."""
-    os.write(1, b"x" * 300)  # no SSH: the client goes away, and tries again
+    """Passes each client of the socket /tmp/door on to boxd, as if it came from outside."""
+    os.write(1, b"x" * 300)  # this is not SSH: the client disconnects, and tries again
     came = socket.socket(socket.AF_UNIX)
     came.bind("/tmp/door")
     came.listen()
@@ -105,7 +111,8 @@ with open("/tmp/came", "w") as f:
 if how == "door":
     door(box)
 elif how == "server":  # another SSH server answers the client
-    os.execv("/usr/sbin/sshd", ["/usr/sbin/sshd", "-i", "-f", "/dev/null", "-h", "/tmp/hostkey", "-E", "/tmp/log",
+    os.execv("/usr/sbin/sshd", ["/usr/sbin/sshd", "-i", "-f", "/dev/null", "-h",
+                                "/tmp/hostkey", "-E", "/tmp/log",
                                 "-o", "LogLevel=DEBUG1"])
-else:  # it says what a client may take for boxd's word
+else:  # print what a client may take for a message of boxd
     sys.exit("ssh: unable to authenticate")

@@ -1,6 +1,7 @@
-# Plays a hostile file server. With no argument it is an sshd's subsystem. With two it takes the
-# place of a program of boxd's by its streams, as any program of the same user may try to: it opens
-# them, or, where it may trace that program, has the kernel copy them.
+# A hostile file server. Without arguments it is a subsystem of an sshd, and HOSTILE is its mode.
+# With two arguments, a mode and the name of a program of boxd, it takes over the streams of that
+# program, as any program of the same user may try to: it opens them or, if it may trace the
+# program, has the kernel copy them.
 import ctypes
 import glob
 import os
@@ -13,7 +14,7 @@ source, sink = 0, 1
 
 
 def second(cmdline):
-    """The first argument of a program; b"" if it has ended meanwhile."""
+    """Returns the first argument of a program, or b"" if the program has ended."""
     try:
         return (open(cmdline, "rb").read().split(b"\0") + [b""])[1]
     except OSError:
@@ -21,6 +22,7 @@ def second(cmdline):
 
 
 def take(pid, fd, mode):
+    """Returns a descriptor for a stream of another process, or -1."""
     try:
         return os.open("/proc/%d/fd/%d" % (pid, fd), mode)
     except OSError as e:
@@ -84,13 +86,21 @@ while True:
     number = packet[1:5]
     if mode == "silent" and packet[0] in (7, 8, 17) or mode == "claim" and packet[0] == 5:
         continue
-    if mode == "order":  # an answer to another question
+    if mode == "order":  # answer a request that was not made
         number = struct.pack(">I", struct.unpack(">I", number)[0] + 7)
     if mode == "packet":
         write(struct.pack(">IB", 0xffffffff, 103))
         while True:
             write(b"A" * 65536)
-    if packet[0] in (7, 8, 17):  # LSTAT, FSTAT, STAT
+    if packet[0] == 210:  # wire.FileQuestion
+        if mode == "message":
+            write(struct.pack(">IB", 0xffffffff, 210))
+            while True:
+                write(b"A" * 65536)
+        entry = text(b"a") + struct.pack(">QIIII", 2**64 - 2, 0o100644, 0, 0, 0)
+        long, entries = (0, entry * 1000) if mode == "entries" else (1, b"")
+        send(210, number + text(b"") + struct.pack(">BBQ", long, 0, 0) + entries)
+    elif packet[0] in (7, 8, 17):  # LSTAT, FSTAT, STAT
         kind = 0o040755 if mode in ("list", "short", "pairs") else 0o100644
         send(105, number + struct.pack(">IQI", 5, SIZES.get(mode, 10), kind))
     elif packet[0] in (3, 11):  # OPEN, OPENDIR

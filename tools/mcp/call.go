@@ -9,27 +9,29 @@ import (
 	"github.com/sandshell/sandshell/tools"
 )
 
-// receive answers what is about tools; all else is the SDK's. (Its own tools are a server's, not a
-// session's.) The SDK calls it in a goroutine of its own, so a panic in it is the request's error.
+// receive returns the server's handler for requests. The SDK calls it in a goroutine of its own, so
+// a panic of the handler becomes the error of the request.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		err = guard.Call(method, func() error {
-			res, err = s.answer(ctx, method, req, next)
+			res, err = s.handle(ctx, method, req, next)
 			return err
 		})
 		if err != nil {
-			return nil, err // not a nil pointer in res
+			return nil, err // res may hold a nil pointer
 		}
 		return res, nil
 	}
 }
 
-func (s *Server) answer(
+// handle answers the requests about tools, and gives all others to the SDK. The SDK's own tools
+// belong to a server, not to a session.
+func (s *Server) handle(
 	ctx context.Context, method string, req sdk.Request, next sdk.MethodHandler,
 ) (sdk.Result, error) {
 	switch req := req.(type) {
 	case *sdk.ServerRequest[*sdk.InitializeParams]:
-		if _, err := s.session(req.Session); err != nil {
+		if _, err := s.sessionOf(req.Session); err != nil {
 			return nil, err
 		}
 	case *sdk.ListToolsRequest:
@@ -40,27 +42,25 @@ func (s *Server) answer(
 	return next(ctx, method, req)
 }
 
-// set returns a session's tools, and a context of the request that ends with the session, too.
-func (s *Server) set(ctx context.Context,
-	ss *sdk.ServerSession) (*tools.Set, context.Context, func(), error) {
-	session, err := s.session(ss)
+// openTools returns a session's tools, and a context for the call that also ends with the session.
+// Call done at the call's end.
+func (s *Server) openTools(ctx context.Context,
+	ss *sdk.ServerSession) (set *tools.Set, call context.Context, done func(), err error) {
+	session, err := s.sessionOf(ss)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(session.life, func() { cancel(context.Cause(session.life)) })
-	done := func() { stop(); cancel(nil) }
-	set, err := session.set.Get(ctx)
-	if err != nil {
+	call, done = session.context(ctx)
+	if set, err = session.set.Get(call); err != nil {
 		done()
 		return nil, nil, nil, fmt.Errorf("make the session's box: %w", err)
 	}
-	return set, ctx, done, nil
+	return set, call, done, nil
 }
 
 func (s *Server) list(ctx context.Context,
 	req *sdk.ListToolsRequest) (*sdk.ListToolsResult, error) {
-	set, _, done, err := s.set(ctx, req.Session)
+	set, _, done, err := s.openTools(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Server) list(ctx context.Context,
 }
 
 func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	set, ctx, done, err := s.set(ctx, req.Session)
+	set, ctx, done, err := s.openTools(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	if token := req.Params.GetProgressToken(); token != nil {
 		p := &progress{session: req.Session, token: token}
 		ctx = tools.WithOutput(ctx, p)
-		defer p.tell(ctx, s.config.Progress)()
+		defer p.notify(ctx, s.config.Progress)()
 	}
 	r, err := set.Do(ctx, req.Params.Name, req.Params.Arguments)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a program's functions do wrong is the error of a call, and the next one is answered.
+// TestPanics shows that a panic of Open or of a tool is the error of a call, and that the next call
+// is answered.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	var tried atomic.Int32
@@ -59,7 +60,7 @@ func TestPanics(t *testing.T) {
 	require.Equal(t, "fine", text(t, c, "fine", nil))
 }
 
-// Streams that fail, panic or block are the session's fault, and end with it.
+// TestLinesFaults shows that streams that panic or block end their session.
 func TestLinesFaults(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t, Config{})
@@ -67,7 +68,7 @@ func TestLinesFaults(t *testing.T) {
 	input := func() io.ReadCloser { return io.NopCloser(strings.NewReader(ping)) }
 	for _, l := range []*Lines{{}, {Reader: input()}, {Writer: io.Discard}} {
 		require.EqualError(t, s.Serve(t.Context(), l),
-			"mcp: connect: Lines needs a Reader and a Writer")
+			"mcp: connect: Lines: Reader or Writer is nil: give both")
 	}
 	bad := &panics{}
 	require.ErrorContains(t, s.Serve(t.Context(), &Lines{Reader: bad, Writer: io.Discard}),
@@ -90,7 +91,7 @@ func TestLinesFaults(t *testing.T) {
 	require.EqualError(t, <-served, "mcp: serve: context canceled: enough")
 }
 
-// A panics panics at every call.
+// A panics is a stream whose methods panic.
 type panics struct{ written atomic.Int32 }
 
 func (p *panics) Read([]byte) (int, error) { panic("oops") }
@@ -100,7 +101,7 @@ func (p *panics) Write([]byte) (int, error) {
 	panic("oops")
 }
 
-// A blocking's Write tells that it has begun, and returns when the channel is closed.
+// A blocking is a writer whose Write sends to the channel, and returns when the channel is closed.
 type blocking chan struct{}
 
 func (b blocking) Write(p []byte) (int, error) {
@@ -123,11 +124,11 @@ func TestMaxSessions(t *testing.T) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	for range 3 {
 		_, err := client.Connect(t.Context(), transport(), nil)
-		require.ErrorContains(t, err, "there are 2 sessions, and the server takes no more at a "+
-			"time: try again when one has ended")
+		require.ErrorContains(t, err, "the server has 2 sessions, and takes no more at a time: "+
+			"try again when one has ended")
 	}
 	ours, err := s.Connect(t.Context())
-	require.NoError(t, err, "the limit is for HTTP")
+	require.NoError(t, err, "the limit is only for HTTP")
 	require.NoError(t, connect(t, ours, nil).Close())
 
 	require.NoError(t, two.Close())
@@ -143,21 +144,22 @@ func TestMaxSessions(t *testing.T) {
 	require.NoError(t, one.Ping(t.Context(), nil))
 }
 
-// A client that is silent for SessionTimeout has no session, although it listens.
+// TestSessionTimeout shows that a silent client loses its session even if it listens to a stream.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, p := serve(t, Config{SessionTimeout: 100 * time.Millisecond})
 	h := httptest.NewServer(s.Handler())
 	t.Cleanup(h.Close)
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
-	c.ListTools(t.Context(), nil) // the machine may be slower than the time
+	c.ListTools(t.Context(), nil) // an error if the machine is slower than SessionTimeout
 	require.Eventually(t, func() bool {
 		return p.closed.Load() == p.opened.Load() && s.count() == 0
 	}, limit, time.Millisecond)
 	require.Error(t, c.Ping(t.Context(), nil))
 }
 
-// A body that comes slowly is cut, and a call may take longer than a body.
+// TestSlowBody shows that the server gives up a body that comes slowly, and that a call may take
+// longer than a body.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t, Config{})
@@ -182,7 +184,8 @@ func TestSlowBody(t *testing.T) {
 	require.Equal(t, "done\n", text(t, c, "run", m{"command": "sleep 0.3; echo done"}))
 }
 
-// A client listens for longer than a body may take: without a body there is no deadline.
+// TestListens shows that a request without a body has no deadline, so that a client can listen for
+// longer than a body may take.
 func TestListens(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t, Config{})
@@ -190,7 +193,7 @@ func TestListens(t *testing.T) {
 	ended := make(chan bool)
 	handler := s.Handler()
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler.ServeHTTP(w, r) // answers at once that there is no such session
+		handler.ServeHTTP(w, r) // answers at once: the session does not exist
 		w.(http.Flusher).Flush()
 		select {
 		case <-r.Context().Done():

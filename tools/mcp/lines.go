@@ -16,42 +16,42 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// Lines is a transport of messages that are a line each, as MCP has them on standard input and
-// output. Unlike the SDK's, which ends the session, it answers a line that is no message with an
-// error and goes on. An error or a panic of Reader or Writer ends the session.
+// Lines is a transport on which each message is a line, as MCP defines it for standard input and
+// output. If a line is not a message, Lines answers it with an error, and the session goes on. The
+// SDK's own transport ends the session. An error or a panic of Reader or Writer ends the session.
 type Lines struct {
-	Reader io.ReadCloser // required
+	Reader io.ReadCloser // required; the end of the session closes it
 	Writer io.Writer     // required; it is not closed
 }
 
-// maxLine is the longest line that is taken as a message, in bytes: as in the SDK.
+// maxLine is how many bytes a message may have, as in the SDK.
 const maxLine = sdk.DefaultMaxLineLength
 
 // Connect implements the SDK's Transport.
 func (l *Lines) Connect(context.Context) (sdk.Connection, error) {
 	if l.Reader == nil || l.Writer == nil {
-		return nil, errors.New("Lines needs a Reader and a Writer")
+		return nil, errors.New("Lines: Reader or Writer is nil: give both")
 	}
 	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		ended: make(chan struct{})}
-	go c.read() // until Close or the end of the input
+	go c.read() // ends with Close or the end of the input
 	return c, nil
 }
 
-// A lines is the connection.
+// A lines is the connection of a Lines.
 type lines struct {
 	transport *Lines
 	incoming  chan jsonrpc.Message
-	closed    chan struct{}
-	ended     chan struct{} // closed after err is set
-	err       error
+	closed    chan struct{} // closed by Close
+	ended     chan struct{} // closed when read has returned
+	err       error         // why read has returned; set before ended is closed
 
-	writing sync.Mutex
-	closing sync.Once
-	closeBy error
+	writing  sync.Mutex
+	closing  sync.Once
+	closeErr error
 }
 
-// SessionID implements the SDK's Connection: there is one session, without a name.
+// SessionID implements the SDK's Connection. The only session of a connection has no id.
 func (c *lines) SessionID() string { return "" }
 
 // Read implements the SDK's Connection.
@@ -68,7 +68,7 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// read reads lines until their end.
+// read reads lines until the end of the input or until Close.
 func (c *lines) read() {
 	defer close(c.ended)
 	in := bufio.NewReaderSize(guard.Reader("Lines.Reader", c.transport.Reader), 64<<10)
@@ -81,7 +81,7 @@ func (c *lines) read() {
 		if err == nil && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		m, refusal := message(line, err)
+		m, refusal := decode(line, err)
 		if refusal != nil {
 			if err := c.write(refusal); err != nil {
 				c.err = err
@@ -100,7 +100,8 @@ func (c *lines) read() {
 
 var errTooLong = fmt.Errorf("the line is longer than %d bytes", maxLine)
 
-// readLine reads a line. One that is too long is read to its end, and not kept.
+// readLine reads a line. If the line is too long, readLine reads it to its end, does not keep it,
+// and returns errTooLong.
 func readLine(in *bufio.Reader) (line []byte, err error) {
 	size := 0
 	for {
@@ -110,7 +111,7 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 		}
 		switch {
 		case err == bufio.ErrBufferFull:
-		case err == io.EOF && size > 0: // the next read says so again
+		case err == io.EOF && size > 0: // the next read returns io.EOF again
 			return line, tooLong(size)
 		case err != nil:
 			return nil, err
@@ -127,9 +128,9 @@ func tooLong(size int) error {
 	return nil
 }
 
-// message returns the message that a line is, or what its sender is told. The SDK's types cannot
-// say an error about a message without an id.
-func message(line []byte, err error) (jsonrpc.Message, []byte) {
+// decode returns the message in a line, or the line with which to refuse it. err is the error of
+// reading the line. The SDK's types cannot hold an error about a message without an id.
+func decode(line []byte, err error) (m jsonrpc.Message, refused []byte) {
 	if err != nil {
 		return nil, refusal(jsonrpc.CodeInvalidRequest, err)
 	}
@@ -138,20 +139,21 @@ func message(line []byte, err error) (jsonrpc.Message, []byte) {
 	}
 	if bytes.TrimSpace(line)[0] == '[' {
 		return nil, refusal(jsonrpc.CodeInvalidRequest,
-			errors.New("batches are not supported: send one message a line"))
+			errors.New("batches are not supported: send one message on each line"))
 	}
-	m, err := jsonrpc.DecodeMessage(line)
+	m, err = jsonrpc.DecodeMessage(line)
 	if err != nil {
 		return nil, refusal(jsonrpc.CodeInvalidRequest, err)
 	}
 	return m, nil
 }
 
+// refusal returns the answer to a line that is not a message.
 func refusal(code int, err error) []byte {
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil,
 		"error": map[string]any{"code": code, "message": err.Error()}})
 	if err != nil {
-		panic(err) // strings and a number
+		panic(err) // strings and a number always encode
 	}
 	return line
 }
@@ -175,11 +177,12 @@ func (c *lines) write(line []byte) error {
 	return err
 }
 
-// Close implements the SDK's Connection. A read of a terminal, which nothing ends, stays behind.
+// Close implements the SDK's Connection. If Reader is a terminal, a read of it stays behind,
+// because nothing can end that read.
 func (c *lines) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
-		c.closeBy = guard.Call("Lines.Reader", c.transport.Reader.Close)
+		c.closeErr = guard.Call("Lines.Reader", c.transport.Reader.Close)
 	})
-	return c.closeBy
+	return c.closeErr
 }

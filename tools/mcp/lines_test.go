@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line that is no message is answered, and the session goes on.
+// TestLines shows that a line that is not a message gets an answer, and that the session goes on.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t, Config{})
@@ -20,7 +20,7 @@ func TestLines(t *testing.T) {
 	go func() { served <- s.Serve(t.Context(), &Lines{Reader: in, Writer: out}) }()
 	answers := bufio.NewReader(answer)
 	say := func(line string) string {
-		go io.WriteString(ask, line) // the server may answer before it has read all
+		go io.WriteString(ask, line) // the server may answer before it has read the whole line
 		got, err := answers.ReadString('\n')
 		require.NoError(t, err)
 		require.True(t, json.Valid([]byte(got)), got)

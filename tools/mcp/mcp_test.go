@@ -22,16 +22,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit is against hanging.
+// limit is how long a test waits for what has to happen.
 const limit = 3 * time.Minute
 
-// A place counts the boxes that a server's sessions have made and closed.
+// A place makes the boxes of a server's sessions, and counts those that were opened and closed.
 type place struct {
 	t              *testing.T
 	opened, closed atomic.Int32
 }
 
-// open is a Config's Open.
+// open is a Config.Open.
 func (p *place) open(ctx context.Context) (*tools.Set, error) {
 	box, err := localbox.New(ctx, localbox.Config{Dir: p.t.TempDir()})
 	if err != nil {
@@ -64,7 +64,7 @@ func serve(t *testing.T, c Config) (*Server, *place) {
 	return s, p
 }
 
-// connect begins a session of the SDK's client, which ends with the test.
+// connect begins a session of the SDK's client. It is closed at the end of the test.
 func connect(t *testing.T, transport sdk.Transport, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
@@ -98,7 +98,7 @@ func each(t *testing.T, c Config, test func(t *testing.T, p *place,
 	})
 }
 
-// call calls a tool.
+// call calls a tool and returns the result.
 func call(t *testing.T, c *sdk.ClientSession, name string, args any) *sdk.CallToolResult {
 	t.Helper()
 	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: args})
@@ -108,7 +108,7 @@ func call(t *testing.T, c *sdk.ClientSession, name string, args any) *sdk.CallTo
 
 type m = map[string]any
 
-// text is the text of a call that succeeds.
+// text calls a tool, which must succeed, and returns the text of the result.
 func text(t *testing.T, c *sdk.ClientSession, name string, args any) string {
 	t.Helper()
 	r := call(t, c, name, args)
@@ -122,7 +122,7 @@ func TestSessions(t *testing.T) {
 		connect func(*sdk.ClientOptions) *sdk.ClientSession) {
 		one, two := connect(nil), connect(nil)
 		require.Equal(t, "Be kind.", one.InitializeResult().Instructions)
-		require.Zero(t, p.opened.Load(), "nobody has asked for a tool")
+		require.Zero(t, p.opened.Load(), "no client has asked for tools")
 		list, err := one.ListTools(t.Context(), nil)
 		require.NoError(t, err)
 		var names []string
@@ -132,14 +132,15 @@ func TestSessions(t *testing.T) {
 			schema, err := json.Marshal(tool.InputSchema)
 			require.NoError(t, err)
 			require.Contains(t, string(schema), `"type":"object"`)
-			require.Equal(t, strings.Contains(" look output read list find job_list ",
+			require.Equal(t, strings.Contains(" look output read list find search job_list ",
 				" "+tool.Name+" "), tool.Annotations.ReadOnlyHint, tool.Name)
 		}
-		require.Equal(t, "run answer wait interrupt look output read write edit list find "+
-			"job_start job_logs job_wait job_kill job_list picture", strings.Join(names, " "))
+		require.Equal(t, "run answer wait interrupt look output read write edit list find search "+
+			"job_start job_logs job_wait job_answer job_kill job_list picture",
+			strings.Join(names, " "))
 
-		require.Equal(t, "", text(t, one, "run", m{"command": "X=one"}))
-		require.Equal(t, "", text(t, two, "run", m{"command": "X=two"}))
+		require.Equal(t, "[no output]\n", text(t, one, "run", m{"command": "X=one"}))
+		require.Equal(t, "[no output]\n", text(t, two, "run", m{"command": "X=two"}))
 		require.Equal(t, "one\n", text(t, one, "run", m{"command": "echo $X"}),
 			"a box for each session")
 		require.Equal(t, "two\n[exit status 3]\n", text(t, two, "run",
@@ -151,7 +152,7 @@ func TestSessions(t *testing.T) {
 		require.Contains(t, wrong.Content[0].(*sdk.TextContent).Text,
 			"- there is no argument \"cmd\"\n- the argument \"command\" is missing\n")
 		require.Contains(t, call(t, one, "execute", nil).Content[0].(*sdk.TextContent).Text,
-			`there is no tool "execute"; there are run, `)
+			`there is no tool "execute": use one of run, `)
 		picture := call(t, one, "picture", nil)
 		require.Equal(t, "\x89PNG", string(picture.Content[1].(*sdk.ImageContent).Data))
 
@@ -200,7 +201,8 @@ func TestProgress(t *testing.T) {
 		})
 }
 
-// A request that the client cancels interrupts its command, and the session goes on.
+// TestCancel shows that a request that the client cancels interrupts its command, and that the
+// session goes on.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	each(t, Config{}, func(t *testing.T, _ *place, connect func(
@@ -211,8 +213,8 @@ func TestCancel(t *testing.T) {
 		ended := sleep(ctx, t, c)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
-		// The SDK tells the server behind the call's back: until the command is interrupted, the
-		// next is told to wait.
+		// The SDK's client does not wait for the server's end of the call. Until the command is
+		// interrupted, the server refuses the next one.
 		for late := time.Now().Add(limit); ; {
 			r := call(t, c, "run", m{"command": "echo $X"})
 			if !r.IsError {
@@ -227,7 +229,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// sleep runs a command that goes on, and returns what gets its call's error.
+// sleep runs a command that goes on, and returns when the command has started. The channel gets the
+// error of the call.
 func sleep(ctx context.Context, t *testing.T, c *sdk.ClientSession) chan error {
 	text(t, c, "run", m{"command": "mkfifo go"})
 	ended := make(chan error, 1)
@@ -236,14 +239,14 @@ func sleep(ctx context.Context, t *testing.T, c *sdk.ClientSession) chan error {
 			Arguments: m{"command": "echo >go; sleep 1000", "seconds": 1000}})
 		ended <- err
 	}()
-	// its end, or that it has started
+	// job_start shows the output if the job ends at once. Otherwise job_wait does.
 	said := text(t, c, "job_start", m{"command": "cat go; echo there"})
 	require.Contains(t, said+text(t, c, "job_wait", m{"job": "job-1"}), "there")
 	return ended
 }
 
-// A session that ends while a command runs leaves nothing behind, and need not wait for the
-// command. (The SDK's client would wait: its Close does.)
+// TestLeave shows that a session that ends while a command runs leaves nothing behind, and does not
+// wait for the command. The Close of the SDK's client waits for it, so the test does not use that.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	t.Run("end of input", func(t *testing.T) {
@@ -313,7 +316,7 @@ func TestOpenFails(t *testing.T) {
 	}}, func(t *testing.T, _ *place, connect func(*sdk.ClientOptions) *sdk.ClientSession) {
 		c := connect(nil)
 		_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "picture"})
-		if err != nil { // else the other subtest's first try was between
+		if err != nil { // the two subtests share tried, so this may be an even try
 			require.ErrorContains(t, err, "make the session's box: no engine")
 		}
 		require.Eventually(t, func() bool {
@@ -322,5 +325,9 @@ func TestOpenFails(t *testing.T) {
 		}, limit, time.Millisecond)
 	})
 	_, err := New(Config{})
-	require.EqualError(t, err, "mcp: Config.Open is missing: it makes the tools of a session")
+	require.EqualError(t, err, "mcp: Config.Place: it is nil: give a place that makes the boxes, "+
+		"such as sshbox.Place{}, or give Open")
+	_, err = New(Config{Open: p.open, Progress: -1})
+	require.EqualError(t, err, "mcp: Config.Progress: -1ns is negative: give a positive time, or "+
+		"0 for the default")
 }

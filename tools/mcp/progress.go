@@ -11,18 +11,18 @@ import (
 	"github.com/sandshell/sandshell/internal/terminal"
 )
 
-// A progress tells a client how far a call is: how many seconds it has taken, which always grows,
-// and the last line that was printed.
+// A progress reports the progress of a call to a client: how many seconds the call has taken, and
+// the last line that was printed. It is the writer of the call's output.
 type progress struct {
 	session *sdk.ServerSession
 	token   any
 
 	mu      sync.Mutex
 	cleaner terminal.Cleaner
-	last    []byte // the last complete line that is not empty
+	last    []byte // the last line that can no longer change and is not empty
 }
 
-// Write takes what is printed.
+// Write implements io.Writer.
 func (p *progress) Write(raw []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,21 +33,26 @@ func (p *progress) Write(raw []byte) (int, error) {
 	return len(raw), nil
 }
 
-// line is the last line that was printed, as far as it fits.
+// line returns the first 200 bytes of the last line that was printed.
 func (p *progress) line() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	line := p.cleaner.Line()
 	if len(bytes.TrimSpace(line)) == 0 {
 		line = p.last
+		for _, open := range p.cleaner.Open() {
+			if open = bytes.TrimRight(open, "\n "); len(open) > 0 {
+				line = bytes.Clone(open)
+			}
+		}
 	}
 	const most = 200
 	return strings.ToValidUTF8(string(line[:min(len(line), most)]), "")
 }
 
-// tell tells the client at every interval, until the returned function is called, which waits for
-// what is under way.
-func (p *progress) tell(ctx context.Context, every time.Duration) (done func()) {
+// notify reports the progress at every interval until the caller calls done. done waits for a
+// report that is under way.
+func (p *progress) notify(ctx context.Context, every time.Duration) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	began := time.Now()
@@ -63,7 +68,7 @@ func (p *progress) tell(ctx context.Context, every time.Duration) (done func()) 
 				params := &sdk.ProgressNotificationParams{ProgressToken: p.token,
 					Progress: time.Since(began).Seconds(), Message: p.line()}
 				if p.session.NotifyProgress(ctx, params) != nil {
-					return // the client is gone; the call hears of it otherwise
+					return // the client is gone
 				}
 			}
 		}

@@ -10,38 +10,64 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sandshell/sandshell/egress"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/tools"
 )
 
-// A Config has the settings of a Server. Open is required.
+// A Config has the settings of a Server. One of Place and Open must be set.
 type Config struct {
-	// Open makes the tools of a session, and a box for them; ctx ends with the request that needs
-	// them. The set is closed at the session's end: let tools.Closing close the box with it. Open
-	// may be called from several goroutines. If it returns an error or panics, or returns no set,
-	// the client is told of it, and its next request calls Open again.
+	// Place makes the box of a session, of Spec. Its tools are those of tools.Box, with the zero
+	// value of tools.Config. The session's end closes the box.
+	Place sandbox.Place
+	Spec  sandbox.Spec
+	// Egress is attached to each box that Place makes, and says what it may reach outside. The
+	// caller closes it after the server. Spec.Network is then sandbox.NetworkNone, unless the gate
+	// is advisory. Default: boxes have the network that Spec says.
+	Egress *egress.Gate
+	// Open makes the tools of a session and their box instead of Place. ctx ends with the request
+	// that needs them. The server closes the set at the session's end, and tools.Closing can close
+	// the box with it. Open may be called from several goroutines. If Open returns an error or no
+	// set, or panics, the client gets an error, and its next request calls Open again.
 	Open func(ctx context.Context) (*tools.Set, error)
-	// Name and Version are what the server says it is. Default: "sandshell" and "0".
+	// Name and Version are the server's name and version for clients. Default: "sandshell" and "0".
 	Name, Version string
-	// Instructions are for the model: what the box is for, and what is in it. Default: none.
+	// Instructions tell the model what the box is for and what is in it. Default: none.
 	Instructions string
-	// Progress is how often a client that wants to know is told of a call's progress. Default:
-	// every second.
+	// Progress is the time between two reports of a call's progress, for a client that wants them.
+	// Default: a second.
 	Progress time.Duration
-	// SessionTimeout ends a session over HTTP from which nothing has come for so long. Default:
-	// half an hour. Negative: never.
+	// SessionTimeout is how long nothing may come from a session over HTTP before the server ends
+	// the session. Default: half an hour. If SessionTimeout is negative, silence ends no session.
 	SessionTimeout time.Duration
-	// MaxSessions is how many sessions there can be at a time for another to begin over HTTP. A
-	// client beyond it is told so when it initializes. Default: 100. Negative: any number.
+	// MaxSessions bounds the number of sessions at a time, on all transports together. When there
+	// are as many, the initialization of a further session over HTTP is an error. Other transports
+	// are not refused. Default: 100. If MaxSessions is negative, there is no limit.
 	MaxSessions int
-	// Logger gets what happens. Default: none.
+	// Logger gets the SDK's log, and the end of each session. Default: none.
 	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Open == nil && c.Place == nil:
+		return c, errors.New("Config.Place: it is nil: give a place that makes the boxes, " +
+			"such as sshbox.Place{}, or give Open")
+	case c.Open != nil && c.Place != nil:
+		return c, errors.New("Config.Open: Place is set, too: leave out one of the two")
+	case c.Open != nil && c.Egress != nil:
+		return c, errors.New("Config.Egress: it is for the boxes of Place: with Open, attach the " +
+			"gate there")
+	case c.Progress < 0:
+		return c, fmt.Errorf("Config.Progress: %v is negative: give a positive time, or 0 for the "+
+			"default", c.Progress)
+	}
 	if c.Open == nil {
-		return c, errors.New("Config.Open is missing: it makes the tools of a session")
+		if err := sandbox.CheckSpec(c.Place, c.Spec); err != nil {
+			return c, fmt.Errorf("Config.Spec: %w", err)
+		}
+		c.Open = c.openPlace
 	}
 	if c.Name == "" {
 		c.Name = "sandshell"
@@ -49,7 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Version == "" {
 		c.Version = "0"
 	}
-	if c.Progress <= 0 {
+	if c.Progress == 0 {
 		c.Progress = time.Second
 	}
 	if c.SessionTimeout == 0 {
@@ -64,14 +90,35 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// A Server serves tools to clients, each with a set of its own. New makes one. Its methods may be
-// called from several goroutines.
+// openPlace makes the tools of a session in Place.
+func (c Config) openPlace(ctx context.Context) (*tools.Set, error) {
+	box, err := c.Place.New(ctx, c.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if box == nil {
+		return nil, errors.New("Config.Place: New returned neither a box nor an error")
+	}
+	if c.Egress == nil {
+		return tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
+	}
+	exit, err := c.Egress.Attach(ctx, box)
+	if err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	// If the box is closed first, there is nothing to undo in it.
+	end := func() error { return errors.Join(box.Close(), exit.Close()) }
+	return tools.New(tools.Box(box, tools.Config{Egress: exit}), tools.Closing(end))
+}
+
+// A Server serves tools to clients. Each client gets a set of its own. New makes a Server. Its
+// methods may be called from several goroutines.
 type Server struct {
 	config Config
 	server *sdk.Server
 
-	grace    time.Duration // endGrace
-	bodyTime time.Duration // maxBodyTime
+	grace    time.Duration // endGrace, but for tests
+	bodyTime time.Duration // maxBodyTime, but for tests
 
 	work sync.WaitGroup // a goroutine for each session
 
@@ -80,7 +127,7 @@ type Server struct {
 	sessions map[*sdk.ServerSession]*session
 }
 
-// New makes a server.
+// New returns a server. Close ends it.
 func New(c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -100,25 +147,27 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Stdio serves the client that has started this program, on standard input and output, until the
-// client ends the session, or ctx ends. Nothing else may write to standard output meanwhile. (A
-// read of standard input that is a terminal can stay behind, until the program's end.)
+// Stdio serves the client that has started this program, on standard input and output. It returns
+// when the client ends the session, or when ctx ends. Nothing else may write to standard output
+// meanwhile. If standard input is a terminal, a read of it may stay behind until the program's end.
 func (s *Server) Stdio(ctx context.Context) error {
 	return s.Serve(ctx, &Lines{Reader: os.Stdin, Writer: os.Stdout})
 }
 
-// Serve serves a session until its client ends it, or ctx ends, whose error it returns then. When
-// it returns, the session's set is closed. It does not wait for a write of t that goes on 10 s
-// after the end of ctx. The SDK calls t in goroutines of its own, where a panic of t ends the
-// process; Lines makes errors of its Reader's and Writer's panics.
+// Serve serves a session on a transport until the client ends it, or until ctx ends. Then the error
+// is ctx's. When Serve returns, the session's set is closed. If a write of t is under way when ctx
+// ends, Serve waits at most 10 s for it.
+//
+// The SDK calls t in goroutines of its own, where a panic of t ends the process. Lines turns panics
+// of its Reader and Writer into errors.
 func (s *Server) Serve(ctx context.Context, t sdk.Transport) error {
 	session, err := s.connect(ctx, t)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { session.stop(ctxerr.Of(ctx)) })
-	<-session.over
-	err = session.reason
+	<-session.ended
+	err = session.err
 	if !stop() {
 		err = ctxerr.Of(ctx)
 	}
@@ -128,8 +177,8 @@ func (s *Server) Serve(ctx context.Context, t sdk.Transport) error {
 	return nil
 }
 
-// Connect begins a session in this program, and returns what a client connects to. The session ends
-// with the client's.
+// Connect begins a session for a client in this program, and returns the transport to which the
+// client connects. The session ends when the client's does.
 func (s *Server) Connect(ctx context.Context) (sdk.Transport, error) {
 	ours, theirs := sdk.NewInMemoryTransports()
 	if _, err := s.connect(ctx, ours); err != nil {
@@ -149,14 +198,15 @@ func (s *Server) connect(ctx context.Context, t sdk.Transport) (*session, error)
 	if err != nil {
 		return nil, fmt.Errorf("mcp: connect: %w", err)
 	}
-	session, err := s.session(ss)
+	session, err := s.sessionOf(ss)
 	if err != nil {
 		return nil, errors.Join(err, ss.Close())
 	}
 	return session, nil
 }
 
-// Close ends all sessions, and returns when their sets are closed. Closing again does nothing.
+// Close ends all sessions, waits until their sets are closed, and returns nil. After Close, Serve,
+// Stdio and Connect return sandbox.ErrClosed. Close may be called again.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -165,7 +215,7 @@ func (s *Server) Close() error {
 		s.mu.Lock()
 		session := s.sessions[ss]
 		s.mu.Unlock()
-		if session == nil { // it has not initialized
+		if session == nil { // the client has not initialized it
 			ss.Close()
 			continue
 		}

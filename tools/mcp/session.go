@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,24 +14,26 @@ import (
 	"github.com/sandshell/sandshell/tools/internal/lazy"
 )
 
-// A session is what a client's session has here.
+// A session is the server's part of a session of the SDK: it has the tools, and ends the calls.
 type session struct {
+	sdk  *sdk.ServerSession
 	set  *lazy.Value[*tools.Set]
-	life context.Context // of its calls
-	stop context.CancelCauseFunc
+	once sync.Once // of stop
 
-	// over is closed when the set is closed; then reason is why the session ended.
-	over   chan struct{}
-	reason error
+	stopped chan struct{} // closed when stop is called
+	cause   error         // why stop was called; set before stopped is closed
+
+	ended chan struct{} // closed when the set is closed
+	err   error         // why the session ended; set before ended is closed
 }
 
-// endGrace is how long a session that this side ends waits for the SDK. The SDK waits until each
-// answer is written, and a client can leave them unread for ever.
+// endGrace is how long the end of a session by the server waits for the SDK. The SDK waits until
+// each answer is written, and a client may leave answers unread for ever.
 const endGrace = 10 * time.Second
 
-// session returns what a client's session has. The first time, it starts the goroutine that closes
-// it in the end.
-func (s *Server) session(ss *sdk.ServerSession) (*session, error) {
+// sessionOf returns the session that belongs to a session of the SDK. The first time, it makes the
+// session, and starts a goroutine that waits for its end and closes its set.
+func (s *Server) sessionOf(ss *sdk.ServerSession) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if session := s.sessions[ss]; session != nil {
@@ -40,28 +43,54 @@ func (s *Server) session(ss *sdk.ServerSession) (*session, error) {
 		return nil, fmt.Errorf("mcp: %w", sandbox.ErrClosed)
 	}
 	if ss.ID() != "" && s.config.MaxSessions > 0 && len(s.sessions) >= s.config.MaxSessions {
-		return nil, fmt.Errorf("mcp: there are %d sessions, and the server takes no more at a "+
-			"time: "+
-			"try again when one has ended", len(s.sessions))
+		return nil, fmt.Errorf("mcp: the server has %d sessions, and takes no more at a time: try "+
+			"again when one has ended", len(s.sessions))
 	}
-	session := &session{set: lazy.New(s.open), over: make(chan struct{})}
-	session.life, session.stop = context.WithCancelCause(context.Background())
+	session := &session{
+		sdk: ss, set: lazy.New(s.open), stopped: make(chan struct{}), ended: make(chan struct{}),
+	}
 	s.sessions[ss] = session
 	s.work.Go(func() {
-		defer close(session.over)
-		session.reason = session.wait(ss, s.grace)
+		defer close(session.ended)
+		session.err = session.wait(s.grace)
 		session.stop(sandbox.ErrClosed)
 		err := guard.Call("the Close of a session's tools", session.set.Close)
 		s.mu.Lock()
 		delete(s.sessions, ss)
 		s.mu.Unlock()
-		s.config.Logger.Info("session ended", "session", ss.ID(), "reason", session.reason,
+		s.config.Logger.Info("session ended", "session", ss.ID(), "reason", session.err,
 			"closing", err)
 	})
 	return session, nil
 }
 
-// open makes a session's tools.
+// stop ends the session and its calls, and does not wait for their end. Only the first call does
+// anything.
+func (s *session) stop(cause error) {
+	s.once.Do(func() {
+		s.cause = cause
+		close(s.stopped)
+		go s.sdk.Close() // waits for the client: see endGrace
+	})
+}
+
+// context returns a context for a call, which ends with ctx or with the session. Call done at the
+// call's end.
+func (s *session) context(ctx context.Context) (call context.Context, done func()) {
+	call, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-s.stopped:
+			cancel(s.cause)
+		case <-call.Done():
+		}
+	}()
+	return call, func() { cancel(nil); <-watched }
+}
+
+// open calls Config.Open. A panic is an error.
 func (s *Server) open(ctx context.Context) (set *tools.Set, err error) {
 	err = guard.Call("Config.Open", func() error {
 		set, err = s.config.Open(ctx)
@@ -73,21 +102,20 @@ func (s *Server) open(ctx context.Context) (set *tools.Set, err error) {
 	return set, err
 }
 
-// wait waits for the end of the session, and returns the SDK's reason. If this side ends it, by
-// stop, wait waits no longer than grace.
-func (s *session) wait(ss *sdk.ServerSession, grace time.Duration) error {
-	context.AfterFunc(s.life, func() { ss.Close() })
+// wait waits for the end of the session, and returns the SDK's reason for it. After stop it waits
+// no longer than grace, and then returns the cause of stop.
+func (s *session) wait(grace time.Duration) error {
 	ended := make(chan error, 1)
-	go func() { ended <- ss.Wait() }()
+	go func() { ended <- s.sdk.Wait() }()
 	select {
 	case err := <-ended:
 		return err
-	case <-s.life.Done():
+	case <-s.stopped:
 	}
 	select {
 	case err := <-ended:
 		return err
 	case <-time.After(grace):
-		return context.Cause(s.life)
+		return s.cause
 	}
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A plugin of one's own: the library that the cells want.
+# Installs the library that the cells need.
 set -e
 if "$SANDSHELL_JUPYTER_PYTHON" -c 'import matplotlib' 2>/dev/null; then
 	exit
@@ -7,6 +7,6 @@ elif [ "$SANDSHELL_ROOT" = yes ] && [ "$SANDSHELL_PACKAGE_MANAGER" = apt-get ]; 
 	apt-get -q update
 	apt-get install -q -y --no-install-recommends python3-matplotlib
 else
-	echo "matplotlib is missing; on Debian: apt-get install python3-matplotlib"
+	echo "there is no matplotlib: install it, on Debian with apt-get install python3-matplotlib"
 	exit 1
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The test suite: how many primes there are below some numbers.
+# The test suite: it counts the primes below some numbers.
 status=0
 while read -r max want; do
 	got=$(./primes "$max" | grep -c .)

@@ -1,4 +1,6 @@
-"""An agent that speaks MCP on its standard input and output, in plain JSON-RPC. Its argument says how it behaves."""
+"""An agent that speaks MCP on its standard input and output, in plain JSON-RPC.
+
+Its argument says how it behaves."""
 
 import json
 import os
@@ -9,7 +11,8 @@ last = 0
 
 
 def send(method, id=None, **params):
-    print(json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | ({"id": id} if id else {})), flush=True)
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    print(json.dumps(message | ({"id": id} if id else {})), flush=True)
 
 
 def request(method, **params):
@@ -25,11 +28,17 @@ def request(method, **params):
             return message["result"]
 
 
+def note(text):
+    with open(os.environ["HARNESS_NUMBERS"], "a") as file:
+        file.write(text)
+
+
 def run(command):
     return request("tools/call", name="run", arguments={"command": command})["content"][0]["text"]
 
 
-told = request("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "plain", "version": "1"})
+told = request("initialize", protocolVersion="2025-06-18", capabilities={},
+               clientInfo={"name": "plain", "version": "1"})
 send("notifications/initialized")
 assert told["instructions"] == os.environ["HARNESS_INSTRUCTION"]
 assert "run" in [tool["name"] for tool in request("tools/list")["tools"]]
@@ -37,6 +46,8 @@ print("it is", os.environ["HARNESS_TASK"], file=sys.stderr)
 match sys.argv[1]:
     case "right":
         assert "done" in run("cat work/wanted")
+        note('{"counts": {"tokens": 1200}, "scores": {"quality": 0.5}}\n')
+        note(json.dumps({"counts": {"tokens": 300, "steps": int(os.environ["HARNESS_SAMPLE"])}}))
         run("cp work/wanted made/file")
     case "wrong":
         run("echo dome >made/file")
@@ -45,6 +56,7 @@ match sys.argv[1]:
     case "crashing":
         sys.exit("no idea")
     case "killed":
+        note('{"counts": {"tokens": 7}}\n{"counts": {"tok')
         os.kill(os.getpid(), 9)
     case "silent":
         run("true")
@@ -56,6 +68,8 @@ match sys.argv[1]:
         print("this is no message", flush=True)
         json.loads(sys.stdin.readline())["error"]
         run("cp work/wanted made/file")
+    case "miscounting":
+        note('{"counts": {"tokens": 7}}\n{"count": {"tokens": 7}}\n')
     case "leaving":
         send("tools/call", 1000, name="run", arguments={"command": "sleep 1000"})
     case "ending":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 
 	"github.com/sandshell/sandshell/internal/bounded"
@@ -37,7 +38,11 @@ func (r *remote) openFirst(ctx context.Context) error {
 		case errors.Is(err, errCut):
 			continue
 		}
-		r.Close()
+		if r.open.Take { // it is not this Host's to end
+			r.Detach()
+		} else {
+			r.Close()
+		}
 		return err
 	}
 }
@@ -61,7 +66,7 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	if before != nil {
 		before.Close()
 	}
-	r.reading[0].Lock() // wait for a read under way, which r.got counts it
+	r.reading[0].Lock() // a read under way still counts its bytes in r.read
 	r.reading[1].Lock()
 	r.mu.Lock()
 	open := r.open
@@ -86,7 +91,7 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 		conn.Run(func() {
 			select {
 			case ch := <-opened:
-				ch.release()
+				r.giveUp(ch)
 			case <-failed:
 			}
 		})
@@ -119,7 +124,7 @@ func (r *remote) openOn(ctx context.Context, conn *sshconn.Conn) error {
 	case <-conn.Gone():
 		return errCut
 	case <-ctx.Done():
-		ch.release()
+		r.giveUp(ch)
 		return ctxerr.Of(ctx)
 	}
 }
@@ -134,14 +139,16 @@ func cutOr(ctx context.Context, conn *sshconn.Conn, err error) error {
 }
 
 func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, error) {
-	ssh, requests, err := conn.Client.OpenChannel(wire.ProgramChannel, nil)
+	early := wire.EarlyOpen(open)
+	ssh, requests, err := conn.Client.OpenChannel(wire.ProgramChannel, early)
 	if err != nil {
 		return nil, err
 	}
 	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn,
-		first: make(chan stateOrError, 1)}
+		first: make(chan stateOrError, 1), ended: make(chan struct{})}
 	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
 	if !conn.Run(func() {
+		defer close(ch.ended)
 		var parts wire.Parts
 		for request := range requests {
 			if parts.Join(request) {
@@ -151,19 +158,30 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	}) {
 		return nil, sshconn.ErrGone
 	}
-	if err := wire.WriteOpen(ch, open); err != nil {
+	err = wire.WriteOpen(ch, open)
+	if early != nil && errors.Is(err, io.ErrClosedPipe) {
+		err = nil // boxd has answered the early one, and says why it has closed the channel
+	}
+	if err != nil {
 		ch.Close()
 		return nil, err
 	}
 	return ch, nil
 }
 
-// release asks boxd to release the program, and closes the channel.
-func (ch *channel) release() {
-	ch.CloseAfter(func() { ch.Channel.SendRequest(wire.ReleaseRequest, false, nil) })
+// giveUp closes a channel that nobody waits for any longer. It asks boxd to release the program, or
+// to free it if the program was another owner's.
+func (r *remote) giveUp(ch *channel) {
+	ch.CloseAfter(func() {
+		if r.open.Take {
+			ch.Channel.SendRequest(wire.YieldRequest, false, ssh.Marshal(&wire.Yield{}))
+		} else {
+			ch.Channel.SendRequest(wire.ReleaseRequest, false, nil)
+		}
+	})
 }
 
-// answered notes what boxd says of the program. Only the first answer counts.
+// answered stores what boxd says of the program. Only the first answer counts.
 func (ch *channel) answered(answer stateOrError) {
 	select {
 	case ch.first <- answer:
@@ -171,7 +189,7 @@ func (ch *channel) answered(answer stateOrError) {
 	}
 }
 
-// request handles a request of boxd's. What the request says is true even if the channel is no
+// request handles a request from boxd. What the request says is true even if the channel is no
 // longer the current one. request must not block: that would block the whole connection.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
@@ -180,10 +198,37 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 		if ssh.Unmarshal(request.Payload, &state) == nil {
 			ch.answered(stateOrError{state: state})
 		}
+	case wire.ReportRequest:
+		var report wire.Report
+		if ssh.Unmarshal(request.Payload, &report) == nil {
+			r.mu.Lock()
+			r.reports = true
+			if report.Output >= r.report.Output {
+				r.report = report
+			}
+			r.reported.Send()
+			r.mu.Unlock()
+		}
+	case wire.DescribeRequest:
+		r.handleDescription(request.Payload)
 	case wire.NoteRequest:
 		r.mu.Lock()
 		r.note = request.Payload
 		r.mu.Unlock()
+	case wire.CleanRequest:
+		r.mu.Lock()
+		r.clean = true
+		r.mu.Unlock()
+	case wire.WantedRequest:
+		var wanted wire.Wanted
+		if ssh.Unmarshal(request.Payload, &wanted) == nil {
+			ch.on.Run(func() { r.wanted(ch, wanted) })
+		}
+	case wire.GoneRequest:
+		r.mu.Lock()
+		r.failed = errDropped
+		r.mu.Unlock()
+		r.markLost()
 	case wire.FailedRequest:
 		ch.answered(stateOrError{err: failure(request.Payload)})
 	case wire.AckRequest:
@@ -210,7 +255,7 @@ func (r *remote) request(ch *channel, request *ssh.Request) {
 	}
 }
 
-// failureMax bounds the memory for an error of boxd's. The longest error lists some hundred files.
+// failureMax bounds the memory for an error from boxd. The longest error lists some hundred files.
 const failureMax = 1 << 20
 
 // failure returns the error that boxd has sent.
@@ -236,9 +281,11 @@ func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) 
 		r.read = [2]int64{int64(state.Stdout), int64(state.Stderr)}
 		r.oldest = int64(state.Stdout)
 		r.acked = r.read
-		r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input),
-			int64(state.Commands)
-		r.commandsBefore = int64(state.Commands)
+		if r.open.Start == nil { // else Start.First is all that boxd can have
+			r.inputs[toProgram].taken, r.inputs[toShell].taken = int64(state.Input),
+				int64(state.Commands)
+			r.commandsBefore = int64(state.Commands)
+		}
 		r.backlog = int64(state.OutTotal - state.Stdout)
 	}
 	if gone := int64(state.Stdout) - r.read[0]; gone > 0 {
@@ -253,6 +300,7 @@ func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) 
 	if r.size.Rows > 0 {
 		ch.Channel.SendRequest("window-change", false, ssh.Marshal(&r.size))
 	}
+	r.noteDue = r.note != nil // the previous channel may not have carried it
 	select {
 	case <-r.closed:
 		r.mu.Unlock()
@@ -261,11 +309,10 @@ func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) 
 	default:
 	}
 	r.channel = ch
-	if r.noteDue = r.note != nil; r.noteDue { // the previous channel may not have carried it
+	if r.noteDue {
 		ch.on.Run(func() { r.sendNote(ch) })
 	}
-	close(r.resumed)
-	r.resumed = make(chan struct{})
+	r.resumed.Send()
 	r.mu.Unlock()
 	return nil
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,24 +19,81 @@ var _ shellbox.Copier = (*Host)(nil)
 
 // Unpack implements shellbox.Copier.
 func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) error) error {
-	c, err := h.openCopy(ctx, wire.UnpackChannel, path)
-	if err != nil {
-		return err
+	small := &smallArchive{h: h, ctx: ctx, path: path}
+	packErr := pack(small)
+	if small.to == nil && packErr == nil {
+		if err := small.send(); !isUnknownChannel(err) {
+			return err
+		}
+		small.Flush() // this boxd is an earlier one
+	}
+	c := small.to
+	if c == nil {
+		return cmp.Or(small.err, packErr)
 	}
 	defer c.close()
-	to := &faultyWriter{w: c.Stream}
-	packErr := pack(to)
 	c.CloseWrite()
-	err = c.result(ctx)
-	if packErr != nil && !to.failed { // boxd's error only says that the archive is cut short
+	err := c.result(ctx)
+	if packErr != nil && small.err == nil { // boxd's error only says that the archive is cut short
 		return packErr
 	}
 	return err
 }
 
+// A smallArchive keeps an archive that is small until it is whole. Then one message brings it to
+// boxd. Of any other, smallArchive is a writer to a channel.
+type smallArchive struct {
+	h    *Host
+	ctx  context.Context
+	path string
+	kept []byte
+	to   *copyChannel // nil while the archive is small
+	err  error        // of the channel
+}
+
+func (s *smallArchive) Write(p []byte) (int, error) {
+	if s.to == nil && s.err == nil {
+		if len(s.kept)+len(p) <= wire.SmallArchive {
+			s.kept = append(s.kept, p...)
+			return len(p), nil
+		}
+		s.Flush()
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.to.Write(p)
+	s.err = err
+	return n, err
+}
+
+// Flush opens the channel and writes what was kept.
+func (s *smallArchive) Flush() {
+	if s.to, s.err = s.h.openCopy(s.ctx, wire.UnpackChannel, []byte(s.path)); s.err == nil {
+		_, s.err = s.to.Write(s.kept)
+	}
+	s.kept = nil
+}
+
+// send sends a whole archive.
+func (s *smallArchive) send() error {
+	c, err := s.h.openCopy(s.ctx, wire.UnpackSmallChannel, ssh.Marshal(&wire.Small{
+		Path: s.path, Archive: s.kept}))
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return c.result(s.ctx)
+}
+
+func isUnknownChannel(err error) bool {
+	var refused *ssh.OpenChannelError
+	return errors.As(err, &refused) && refused.Reason == ssh.UnknownChannelType
+}
+
 // Pack implements shellbox.Copier.
 func (h *Host) Pack(ctx context.Context, path string, unpack func(io.Reader) error) error {
-	c, err := h.openCopy(ctx, wire.PackChannel, path)
+	c, err := h.openCopy(ctx, wire.PackChannel, []byte(path))
 	if err != nil {
 		return err
 	}
@@ -68,23 +126,28 @@ type copyChannel struct {
 	free func() bool
 }
 
-func (h *Host) openCopy(ctx context.Context, kind, path string) (*copyChannel, error) {
+// openCopy opens a channel. It does so again if the connection was cut meanwhile, unless the copy
+// may have been made.
+func (h *Host) openCopy(ctx context.Context, kind string, extra []byte) (*copyChannel, error) {
 	for {
 		conn, err := h.link.connection(ctx)
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		ch, requests, err := conn.OpenChannel(ctx, kind, []byte(path))
+		ch, requests, err := conn.OpenChannel(ctx, kind, extra)
 		if err != nil {
 			if ctx.Err() == nil && cutOr(ctx, conn, err) == errCut {
+				if kind == wire.UnpackSmallChannel {
+					return nil, sandbox.ErrCut
+				}
 				continue
 			}
 			return nil, err
 		}
 		c := &copyChannel{Stream: sshconn.NewStream(ch, conn.Group), on: conn,
 			done: make(chan error, 1)}
-		c.Credit = sshconn.FirstCredit
-		if !conn.Run(func() { c.readResult(requests) }) { // the connection has ended meanwhile
+		c.Credit, c.Piece = sshconn.FirstCredit, sshconn.InnerPiece
+		if !conn.Run(func() { c.readResult(requests) }) { // the connection has ended
 			continue
 		}
 		c.free = context.AfterFunc(ctx, c.Stream.Close) // blocked reads and writes return
@@ -141,18 +204,4 @@ func (c *copyChannel) result(ctx context.Context) error {
 func (c *copyChannel) close() {
 	c.free()
 	c.Stream.Close()
-}
-
-// A faultyWriter remembers whether a write failed.
-type faultyWriter struct {
-	w      io.Writer
-	failed bool
-}
-
-func (f *faultyWriter) Write(p []byte) (int, error) {
-	n, err := f.w.Write(p)
-	if err != nil {
-		f.failed = true
-	}
-	return n, err
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
@@ -14,20 +15,20 @@ import (
 var _ shellbox.FileHost = (*Host)(nil)
 
 // OpenFiles implements shellbox.FileHost. boxd's own program serves the files, as a child like any
-// other program, with the user's rights. It outlives a cut of the connection, and calls go on when
-// the connection is there again.
+// other program, with the user's rights. It outlives a cut of the connection. Calls then go on over
+// the next connection.
 func (h *Host) OpenFiles(ctx context.Context, user string) (shellbox.FileClient, error) {
 	r, err := h.startOwn(ctx, user, "files")
 	if err != nil {
 		return nil, fmt.Errorf("start the file server: %w", err)
 	}
-	client, err := sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(), End: func() {
-		h.endServer(r)
-	}, Own: true})
+	f := &files{host: h, user: user, waiting: map[uint32]chan<- *wire.FileAnswer{}}
+	f.Client, err = sftpfiles.New(ctx, sftpfiles.Server{In: r.Stdin(), Out: r.Stdout(),
+		End: func() { h.endServer(r) }, Own: true, Answered: f.answered})
 	if err != nil {
 		return nil, h.explain(fmt.Errorf("reach the file server: %w", err))
 	}
-	return &files{client, h, user}, nil
+	return f, nil
 }
 
 // files serves the files of a box by a file server, and by one program for each watch.
@@ -35,9 +36,14 @@ type files struct {
 	*sftpfiles.Client
 	host *Host
 	user string // "" for the box's own user
+
+	mu       sync.Mutex
+	answers  bool   // the server answers questions
+	question uint32 // the last question's id
+	waiting  map[uint32]chan<- *wire.FileAnswer
 }
 
-// startOwn starts a program of boxd's own.
+// startOwn starts one of boxd's own commands in the box, such as "boxd files".
 func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remote, error) {
 	p, err := h.Start(ctx, shellbox.Program{Args: append([]string{wire.OwnProgram}, args...),
 		Dir: "/", User: user})
@@ -47,14 +53,14 @@ func (h *Host) startOwn(ctx context.Context, user string, args ...string) (*remo
 	return p.(*remote), nil
 }
 
-// serverEndLimit bounds the time in which a program of boxd's own ends when its input ends, and
-// serverKillLimit the time in which it is killed then.
+// serverEndLimit bounds the wait for one of boxd's own commands to end after its input has ended.
+// serverKillLimit bounds the killing after that.
 const (
 	serverEndLimit  = time.Second
 	serverKillLimit = time.Second
 )
 
-// endServer ends a program of boxd's own, and kills one that hangs. It does so after Detach too,
+// endServer ends one of boxd's own commands, and kills it if it hangs. It does so after Detach too,
 // because no other client could continue the program.
 func (h *Host) endServer(r *remote) {
 	r.Stdin().Close()

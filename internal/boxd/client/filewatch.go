@@ -17,9 +17,9 @@ import (
 
 var _ shellbox.FileWatcher = (*files)(nil)
 
-// Watch implements shellbox.FileWatcher by a program of boxd's own. While the connection is cut,
-// the program goes on and its output waits. If that is much, the program waits too, and the kernel
-// keeps the events.
+// Watch implements shellbox.FileWatcher by the command "boxd watch" in the box. While the
+// connection is cut, the program goes on and its output waits. If that is much, the program waits
+// too, and the kernel keeps the events.
 func (f *files) Watch(ctx context.Context, name string) (shellbox.FileWatch, error) {
 	r, err := f.host.startOwn(ctx, f.user, "watch", name)
 	if err != nil {

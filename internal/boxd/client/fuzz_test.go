@@ -12,7 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// FuzzAnswers plays boxd: each of its answers is an error or a value, whatever it holds.
+// FuzzAnswers plays boxd. Whatever it answers, each question returns an error or a value.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `[{"PID":1,"Name":"a"}]`, `[1,-2,99999999999999999999]`,
@@ -21,6 +21,9 @@ func FuzzAnswers(f *testing.F) {
 		`{"Failed":{"Text":"t","Errno":2,"Op":"open","Path":"p"}}`, `{"Failed":0}`,
 		`{"Count":3,"Skipped":[{"Op":"copy","Path":"p","Text":"t"},null]}`,
 		`{"NoUser":"u","Text":"x"}`, `{"Count":-1}`, `[{"ID":"a","Rows":-1}]`, "\x01{}", "\x00",
+		string(ssh.Marshal(&wire.DirEntry{Name: "../a", Rest: ssh.Marshal(&wire.DirEntry{
+			Size: 1 << 63})})),
+		string(ssh.Marshal(&wire.FileAnswer{TooLarge: true, Size: wire.NoSize})),
 	} {
 		f.Add([]byte(seed))
 	}
@@ -36,6 +39,13 @@ func FuzzAnswers(f *testing.F) {
 			bounded.Unmarshal(text, v, "it", answerMax)
 		}
 		wire.DecodeAnswer(text)
+		if infos, err := entries(text); err == nil {
+			for _, info := range infos {
+				require.NotContains(t, info.Name(), "/")
+				require.GreaterOrEqual(t, info.Size(), int64(0))
+			}
+		}
+		(&files{}).answered(text)
 	})
 }
 
@@ -48,7 +58,7 @@ func FuzzRequests(f *testing.F) {
 		ssh.Marshal(&wire.Ack{}))
 	f.Add(wire.NoteRequest, []byte("n"), wire.StateRequest, []byte{})
 	f.Fuzz(func(t *testing.T, one string, first []byte, two string, second []byte) {
-		r := newRemote(nil, wire.Open{ID: "a"}, 24, true)
+		r := newRemote(nil, wire.Open{ID: "a"}, 24, 80, true)
 		ch := &channel{first: make(chan stateOrError, 1)}
 		var parts wire.Parts
 		for range 3 { // it does not wait
@@ -62,7 +72,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// FuzzFrame: a frame is what has come, or an error.
+// FuzzFrame checks that ReadFrame returns what was sent, or an error.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, 'a', 'b'})
 	f.Add([]byte{0, 0, 0, 3, 'a', 'b'})

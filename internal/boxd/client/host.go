@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -25,8 +23,8 @@ import (
 type Place interface {
 	// Join connects to boxd, as a new "boxd join" does.
 	Join(ctx context.Context) (Streams, error)
-	// Fate says what has become of the place. It is called when Join has failed.
-	Fate(ctx context.Context) Fate
+	// Diagnose says what has become of the place. It is called when Join has failed.
+	Diagnose(ctx context.Context) Diagnosis
 }
 
 // A Controller is a Place in which boxd has standard streams of its own, which no program of the
@@ -38,8 +36,8 @@ type Controller interface {
 	Control(ctx context.Context) (Streams, error)
 }
 
-// A Fate is what has become of a place.
-type Fate struct {
+// A Diagnosis is what has become of a place.
+type Diagnosis struct {
 	Lost   string // why the place is gone for good; "" if it may come back
 	Cause  sandbox.LostCause
 	Err    error // the error behind Lost; nil if there is none
@@ -56,17 +54,23 @@ type Streams interface {
 
 // Config says how a Host uses its boxd.
 type Config struct {
+	// Key is the owner's. If it is set, the streams of the first Join are those of a "boxd start"
+	// with its claim. If it is nil, Connect makes one.
+	Key *Key
 	// Name is what String returns.
 	Name string
 	// Place is where the boxd runs.
 	Place Place
 	// Keep says that boxd does not end without its owner. Detach needs it.
 	Keep bool
+	// Joins says that this Host becomes an owner beside others, which stay. Close leaves the box to
+	// them.
+	Joins bool
 	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
 	// Attempt bounds each attempt to connect again. The default is 8 s.
 	Attempt time.Duration
-	// Logger is told of cuts and new connections. It must not be nil.
+	// Logger logs cuts and new connections. It must not be nil.
 	Logger *slog.Logger
 }
 
@@ -74,32 +78,35 @@ type Config struct {
 type Host struct {
 	*link
 	Config
-	signer   ssh.Signer    // the owner's key, made for this box and kept in memory only
+	started  *Key          // the next Join has its claim; nil: it has none
 	hostKey  ssh.PublicKey // boxd's
 	replaced atomic.Bool   // another boxd runs in its place
+	shared   atomic.Bool   // there may be other owners
 	closing  sync.Once
 	down     chan struct{} // closed when Close is done
 }
 
 var _ hostapi.Keeper = (*Host)(nil)
 
-// Connect makes the first connection to the boxd of c.Place and becomes its owner. The previous
-// owner loses the box. The Host keeps a connection until Close. ctx governs Connect only. Errors
-// are those of ctx, and *sandbox.LostError.
+// Connect makes the first connection to the boxd of c.Place and becomes its owner. Unless c.Joins
+// is set, the previous owners lose the box. The Host keeps a connection until Close. ctx governs
+// Connect only. Errors are those of ctx, *sandbox.LostError, and boxd's if it refuses one owner
+// more.
 func Connect(ctx context.Context, c Config) (*Host, error) {
 	if c.Attempt <= 0 {
 		c.Attempt = attemptLimit
 	}
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
+	started := c.Key
+	if started == nil {
+		var err error
+		if c.Key, err = NewKey(); err != nil {
+			return nil, err
+		}
 	}
-	signer, err := ssh.NewSignerFromKey(private)
-	if err != nil {
-		return nil, err
-	}
-	h := &Host{Config: c, signer: signer, down: make(chan struct{})}
+	h := &Host{Config: c, started: started, down: make(chan struct{})}
+	h.shared.Store(c.Joins)
 	h.link = newLink(h)
+	var err error
 	if h.link.current, err = h.first(ctx); err != nil {
 		return nil, err
 	}
@@ -111,11 +118,12 @@ func Connect(ctx context.Context, c Config) (*Host, error) {
 // take as long to notice that a container has ended.
 const firstTries = 8
 
-// first makes the first connection. Its errors are those of ctx, and *sandbox.LostError.
+// first makes the first connection. Its errors are those of Connect.
 func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 	conn, err := h.openConn(ctx, true)
 	for try, pause := 1, redialFirst; ; try, pause = try+1, min(2*pause, redialMost) {
-		if err == nil || ctx.Err() != nil {
+		refused := errors.Is(err, errRefused) && h.hostKey == nil // as one owner too many
+		if err == nil || refused || ctx.Err() != nil {
 			return conn, err
 		}
 		if lost, _ := h.diagnose(ctx, err); lost != nil {
@@ -146,7 +154,7 @@ func (h *Host) diagnose(ctx context.Context, dialed error) (lost error, paused b
 	}
 	switch {
 	case errors.Is(dialed, errRefused):
-		h.Abandon() // it is that program's
+		h.Abandon() // the box is the other program's
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
 	case errors.Is(dialed, errOtherBoxd):
 		h.replaced.Store(true)
@@ -155,11 +163,11 @@ func (h *Host) diagnose(ctx context.Context, dialed error) (lost error, paused b
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	fate := h.Place.Fate(ctx)
-	if fate.Lost != "" {
-		return h.lostError(fate.Err, fate.Lost, fate.Cause), false
+	found := h.Place.Diagnose(ctx)
+	if found.Lost != "" {
+		return h.lostError(found.Err, found.Lost, found.Cause), false
 	}
-	return nil, fate.Paused
+	return nil, found.Paused
 }
 
 func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) error {
@@ -212,6 +220,12 @@ func (h *Host) Start(ctx context.Context, p shellbox.Program) (shellbox.Process,
 	if p.Terminal != nil {
 		what.Rows, what.Cols, what.Commands = p.Terminal.Rows, p.Terminal.Cols, p.Terminal.Commands
 	}
+	if what.Commands {
+		what.First = []byte(hostapi.FirstOf(ctx))
+	}
+	what.Note = []byte(hostapi.NoteOf(ctx))
+	name := hostapi.NameOf(ctx)
+	what.Name, what.New = name.Text, name.New
 	r, err := h.link.start(ctx, what)
 	if err != nil {
 		return nil, h.explain(err)
@@ -235,9 +249,8 @@ func (h *Host) Kept(ctx context.Context) ([]hostapi.Kept, error) {
 		if err := list.Add(len(r.storedNote())); err != nil {
 			return nil, err
 		}
-		kept = append(kept, hostapi.Kept{Process: r, Note: r.storedNote(), Rows: p.Rows,
-			Cols:    p.Cols,
-			Backlog: r.backlog, Skipped: r.oldest})
+		kept = append(kept, hostapi.Kept{Process: r, Ended: p.Ended, Note: r.storedNote(),
+			Rows: p.Rows, Cols: p.Cols, Backlog: r.backlog, Skipped: r.oldest})
 	}
 	return kept, nil
 }
@@ -249,9 +262,9 @@ const (
 	keptCost = 16 << 10
 )
 
-// Detach implements hostapi.Keeper. It fails unless Config.Keep is set.
+// Detach implements hostapi.Keeper. It fails unless Config.Keep or Config.Joins is set.
 func (h *Host) Detach() error {
-	if !h.Keep {
+	if !h.Keep && !h.Joins {
 		return errors.New("the box would end by itself: make it with Keep")
 	}
 	h.Abandon()
@@ -273,9 +286,9 @@ func (h *Host) Abandoned() bool {
 }
 
 // Owns reports whether the boxd still belongs to this Host. If the connection does not tell, Owns
-// tries to make one. If nobody answers until ctx ends, it reports true.
+// tries to make one. If there is no answer before ctx ends, it reports true.
 func (h *Host) Owns(ctx context.Context) bool {
-	if h.Abandoned() {
+	if h.Joins || h.Abandoned() {
 		return false
 	}
 	adopts := func() bool {
@@ -328,20 +341,15 @@ func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 }
 
-// AddGuest lets the holder of a key log in as a guest, with plain SSH, as a person's ssh does. It
-// returns boxd's host key.
-func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
-	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
-		return nil, err
-	}
-	return h.hostKey, nil
-}
-
 // Close ends the connection, and returns when nothing that ran on it is left. It does not end boxd,
 // which ends by itself without an owner unless Config.Keep is set. Closing again waits, and does
 // nothing else.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
+		if h.Joins {
+			h.Abandon()
+			h.leave()
+		}
 		h.link.close()
 		close(h.down)
 	})
@@ -356,7 +364,7 @@ const (
 	endKill  = 10 * time.Second
 )
 
-// End has boxd end all that runs in the box, and itself. It works on a machine only, not in a
+// End tells boxd to end all that runs in the box, and itself. It works on a machine only, not in a
 // container, where boxd is the first process. It returns when boxd has gone. If the box belongs to
 // another program, End leaves it alone and returns nil.
 func (h *Host) End() error {

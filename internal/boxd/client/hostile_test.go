@@ -30,12 +30,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A hostileBoxd is a Place in which another program has taken boxd's place.
 type hostileBoxd struct {
-	// is called when the connection is there
-	begins  func(*ssh.ServerConn)
-	asks    func(name string, payload []byte) (ok bool, reply []byte) // answers global requests
-	asked   func(name string, ch ssh.Channel)                         // answers on an AskChannel
-	program func(ch ssh.Channel)
-	copies  func(ch ssh.Channel)
+	onConnect    func(*ssh.ServerConn)
+	onRequest    func(name string, payload []byte) (ok bool, reply []byte)
+	onAskChannel func(name string, ch ssh.Channel)
+	onProgram    func(ch ssh.Channel)
+	onCopy       func(ch ssh.Channel)
+	refuses      error // a claim
 
 	signer ssh.Signer
 	work   sync.WaitGroup
@@ -45,7 +45,15 @@ type socket struct{ net.Conn }
 
 func (socket) Said() string { return "" }
 
-func (b *hostileBoxd) Fate(context.Context) Fate { return Fate{} }
+// A begun connection is one of which something has been read.
+type begun struct {
+	net.Conn
+	r io.Reader
+}
+
+func (b *begun) Read(p []byte) (int, error) { return b.r.Read(p) }
+
+func (b *hostileBoxd) Diagnose(context.Context) Diagnosis { return Diagnosis{} }
 
 func (b *hostileBoxd) Join(context.Context) (Streams, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,8 +79,13 @@ func (b *hostileBoxd) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	if claim, err := wire.ParseClaim(line); err == nil {
+	if claim, err := wire.ParseClaim(line); err == nil && b.refuses != nil {
+		io.WriteString(conn, claim.Refuse(b.refuses))
+		return
+	} else if err == nil {
 		io.WriteString(conn, claim.Accept(b.signer.PublicKey()))
+	} else { // after the first connection, SSH begins at once
+		conn = &begun{conn, io.MultiReader(strings.NewReader(line+"\n"), conn)}
 	}
 	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata,
 		ssh.PublicKey) (*ssh.Permissions, error) {
@@ -83,14 +96,14 @@ func (b *hostileBoxd) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	if b.begins != nil {
-		b.work.Go(func() { b.begins(server) })
+	if b.onConnect != nil {
+		b.work.Go(func() { b.onConnect(server) })
 	}
 	b.work.Go(func() {
 		for r := range requests {
 			switch {
-			case b.asks != nil && strings.HasSuffix(r.Type, "@sandshell"):
-				r.Reply(b.asks(r.Type, r.Payload))
+			case b.onRequest != nil && strings.HasSuffix(r.Type, "@sandshell"):
+				r.Reply(b.onRequest(r.Type, r.Payload))
 			default:
 				r.Reply(true, nil)
 			}
@@ -107,18 +120,19 @@ func (b *hostileBoxd) serve(conn net.Conn) {
 			switch c.ChannelType() {
 			case wire.AskChannel:
 				wire.ReadFrame(ch)
-				b.asked(string(c.ExtraData()), ch)
+				b.onAskChannel(string(c.ExtraData()), ch)
 			case wire.ProgramChannel:
 				wire.ReadFrame(ch)
-				b.program(ch)
+				b.onProgram(ch)
 			default:
-				b.copies(ch)
+				b.onCopy(ch)
 			}
 		})
 	}
 }
 
-// connect returns a Host of a hostile boxd, and what closes it in time.
+// connect returns a Host that is connected to a hostile boxd, and a function that closes it in
+// time.
 func (b *hostileBoxd) connect(t *testing.T) (*Host, func() error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
@@ -143,13 +157,14 @@ func (b *hostileBoxd) connect(t *testing.T) (*Host, func() error) {
 	}
 }
 
-// A text is what the hostile boxd sends, which takes no memory here.
+// A text is a long text that the hostile boxd sends. It is made while it is sent, so it takes no
+// memory.
 type text struct {
 	size int
 	read io.Reader
 }
 
-// long is a text of about that many bytes: pieces between begin and end.
+// long returns a text of about that many bytes: begin, repeated pieces, and end.
 func long(size int, begin, piece, end string) text {
 	n := (size - len(begin) - len(end)) / len(piece)
 	return text{len(begin) + n*len(piece) + len(end),
@@ -157,12 +172,12 @@ func long(size int, begin, piece, end string) text {
 			strings.NewReader(end))}
 }
 
-// refuses has a question asked on a channel.
+// refuses refuses a request so that the client asks it on a channel.
 func refuses(string, []byte) (bool, []byte) { return false, []byte(wire.LongReply) }
 
 func short(s string) text { return text{len(s), strings.NewReader(s)} }
 
-// send sends it as wire.Send does.
+// send sends the text as wire.Send does.
 func (l text) send(ch ssh.Channel, name string) {
 	buf := make([]byte, 100<<10)
 	for left := l.size; ; {
@@ -180,20 +195,20 @@ func (l text) send(ch ssh.Channel, name string) {
 	}
 }
 
-// answers makes a boxd whose answer to any question is a text.
+// answers returns a boxd that answers every question with a text.
 func answers(l text) *hostileBoxd {
 	return &hostileBoxd{
-		asks: refuses,
-		asked: func(_ string, ch ssh.Channel) {
+		onRequest: refuses,
+		onAskChannel: func(_ string, ch ssh.Channel) {
 			ch.Write(append(binary.BigEndian.AppendUint32(nil, uint32(l.size+1)), 1))
 			io.Copy(ch, l.read)
 		},
 	}
 }
 
-// says makes a boxd that says this of each program.
+// says returns a boxd that sends this request for each program.
 func says(talk func(ch ssh.Channel)) *hostileBoxd {
-	return &hostileBoxd{program: func(ch ssh.Channel) {
+	return &hostileBoxd{onProgram: func(ch ssh.Channel) {
 		talk(ch)
 		io.Copy(io.Discard, ch)
 	}}
@@ -254,32 +269,35 @@ func TestHostileBoxd(t *testing.T) {
 				return err
 			}, "16 MiB", 0},
 		{"Claim", &hostileBoxd{
-			asks:  refuses,
-			asked: func(_ string, ch ssh.Channel) { ch.Write([]byte{0xff, 0xff, 0xff, 0xff}) },
+			onRequest: refuses,
+			onAskChannel: func(_ string, ch ssh.Channel) {
+				ch.Write([]byte{0xff, 0xff, 0xff, 0xff})
+			},
 		}, tree, "argument list too long", 0},
 		{"Nonsense", answers(short("\x00}")), tree, "invalid character", 0},
-		{"Nothing", &hostileBoxd{asks: refuses, asked: func(string, ssh.Channel) {}}, tree, "EOF",
+		{"Nothing", &hostileBoxd{onRequest: refuses,
+			onAskChannel: func(string, ssh.Channel) {}}, tree, "EOF",
 			0},
-		{"Silence", &hostileBoxd{asks: refuses, asked: func(_ string, ch ssh.Channel) {
+		{"Silence", &hostileBoxd{onRequest: refuses, onAskChannel: func(_ string, ch ssh.Channel) {
 			io.Copy(io.Discard, ch)
 		}}, tree, "deadline", 100 * time.Millisecond},
 		{"SilentStart", says(func(ssh.Channel) {}), start, "deadline", 100 * time.Millisecond},
 		{"Kept", &hostileBoxd{
-			asks: refuses,
-			asked: func(_ string, ch ssh.Channel) {
+			onRequest: refuses,
+			onAskChannel: func(_ string, ch ssh.Channel) {
 				wire.WriteFrame(ch, wire.EncodeAnswer(true, many))
 			},
-			program: func(ch ssh.Channel) {
+			onProgram: func(ch ssh.Channel) {
 				state(ch, wire.State{PID: 1})
 				io.Copy(io.Discard, ch)
 			},
 		}, kept, "16 MiB", 0},
 		{"Notes", &hostileBoxd{
-			asks: refuses,
-			asked: func(_ string, ch ssh.Channel) {
+			onRequest: refuses,
+			onAskChannel: func(_ string, ch ssh.Channel) {
 				wire.WriteFrame(ch, wire.EncodeAnswer(true, many))
 			},
-			program: func(ch ssh.Channel) {
+			onProgram: func(ch ssh.Channel) {
 				text{len(note), strings.NewReader(note)}.send(ch, wire.NoteRequest)
 				state(ch, wire.State{PID: 1})
 				io.Copy(io.Discard, ch)
@@ -325,15 +343,15 @@ func TestHostileBoxd(t *testing.T) {
 			state(ch, wire.State{PID: 1})
 			state(ch, wire.State{PID: 2})
 		}), wait, "status {3", 0},
-		{"Done", &hostileBoxd{copies: func(ch ssh.Channel) {
+		{"Done", &hostileBoxd{onCopy: func(ch ssh.Channel) {
 			for range 100 {
 				ch.SendRequest(wire.DoneRequest, false, []byte(`{"Text":"it is done"}`))
 			}
 		}}, copies, "it is done", 0},
-		{"DoneLong", &hostileBoxd{copies: func(ch ssh.Channel) {
+		{"DoneLong", &hostileBoxd{onCopy: func(ch ssh.Channel) {
 			long(wire.LongMax, `{"Count":1,"Skipped":[`, "{},", "{}]}").send(ch, wire.DoneRequest)
 		}}, copies, "1 MiB", 0},
-		{"EndlessCopy", &hostileBoxd{copies: func(ch ssh.Channel) {
+		{"EndlessCopy", &hostileBoxd{onCopy: func(ch ssh.Channel) {
 			io.Copy(ch, hostiletest.Endless("A"))
 		}}, copies, "closed", time.Second},
 	} {

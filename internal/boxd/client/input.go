@@ -44,7 +44,7 @@ func (in *input) Write(p []byte) (n int, err error) {
 	for n < len(p) {
 		r.mu.Lock()
 		for len(in.unacked) >= unackedMax && in.endedLocked() == nil {
-			r.change.Wait()
+			r.writable.Wait()
 		}
 		if err := in.endedLocked(); err != nil {
 			r.mu.Unlock()
@@ -97,7 +97,7 @@ func (in *input) Close() error {
 		return nil
 	}
 	in.closed = true
-	r.change.Broadcast() // wakes a blocked write
+	r.writable.Broadcast() // wakes a blocked write
 	if ch, total := r.channel, in.totalLocked(); ch != nil {
 		ch.on.Run(func() { ch.endInput(in.number, total) })
 	}
@@ -115,7 +115,7 @@ func (in *input) takenLocked(offset int64) {
 			in.unacked = nil
 		}
 		in.taken = offset
-		in.r.change.Broadcast()
+		in.r.writable.Broadcast()
 	}
 }
 

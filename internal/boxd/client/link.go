@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/broadcast"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
@@ -24,14 +25,14 @@ type link struct {
 	*sshconn.Group
 
 	mu        sync.Mutex
-	current   *sshconn.Conn // nil while it is cut
-	change    chan struct{} // closed, and made anew, when current or lost changes
-	detached  bool          // programs are left running
-	lost      error         // why there will be no connection; nil while there may be one
+	current   *sshconn.Conn    // nil while it is cut
+	change    broadcast.Signal // sent when current or lost changes
+	detached  bool             // programs are left running
+	lost      error            // why there will be no connection; nil while there may be one
 	programs  map[string]*remote
 	listeners map[string]*listener
 	// runOn has the ids of programs that were let go and are to go on: boxd must not release them.
-	runOn []string
+	runOn map[string]struct{}
 }
 
 // redialFirst and redialMost are the first and the longest pause between attempts to connect again.
@@ -41,13 +42,21 @@ const (
 )
 
 func newLink(h *Host) *link {
-	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(), change: make(chan struct{}),
-		programs: map[string]*remote{}, listeners: map[string]*listener{}}
+	return &link{host: h, log: h.Logger, Group: sshconn.NewGroup(),
+		programs: map[string]*remote{}, listeners: map[string]*listener{},
+		runOn: map[string]struct{}{}}
 }
 
-// watch has the current connection replaced when it is cut.
+// watch replaces the current connection when it is cut.
 func (l *link) watch(conn *sshconn.Conn) {
 	conn.Keep(keepaliveInterval, keepaliveMisses)
+	conn.OnNotice(func(name string) {
+		if name == wire.OwnersRequest {
+			if !l.host.shared.Swap(true) {
+				l.log.Info("another program uses the box too")
+			}
+		}
+	})
 	conn.OnEnd(func() { l.Run(func() { l.replace(conn) }) })
 }
 
@@ -55,15 +64,19 @@ func (l *link) watch(conn *sshconn.Conn) {
 func (l *link) replace(cut *sshconn.Conn) {
 	l.setCurrent(nil, nil)
 	reason, _ := cut.Reason()
-	l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
+	// Nothing is logged if the box is gone or being closed: the calls' errors say so.
+	warn := sync.OnceFunc(func() {
+		l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
+	})
 	cut.Close()
 	began := time.Now()
-	next, err := l.redial(began)
+	next, err := l.redial(began, warn)
 	if err != nil {
 		l.setCurrent(nil, err)
 		l.endListeners(l.host.explain(err))
 		return
 	}
+	warn()
 	l.log.Info("the connection to the box is there again", "after", time.Since(began))
 	l.setCurrent(next, nil)
 	l.watch(next)
@@ -84,8 +97,8 @@ const attemptLimit = 8 * time.Second
 // caller's context has not ended.
 func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
 
-// redial connects again, and finds the programs again.
-func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
+// redial connects again, and finds the programs again. It calls warn before it tries once more.
+func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if !l.Run(func() {
@@ -117,6 +130,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 		if lost != nil {
 			return nil, lost
 		}
+		warn()
 		if paused {
 			began = time.Now()
 		}
@@ -134,7 +148,7 @@ func (l *link) redial(began time.Time) (*sshconn.Conn, error) {
 // resume tells boxd which programs and listeners are still wanted, and continues the programs.
 func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	l.mu.Lock()
-	ids := append([]string{}, l.runOn...)
+	ids := slices.AppendSeq([]string{}, maps.Keys(l.runOn))
 	var programs []*remote
 	for id, p := range l.programs {
 		ids = append(ids, id)
@@ -159,7 +173,7 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 	return nil
 }
 
-// releaseOthers has boxd release all programs and end all listeners but these.
+// releaseOthers tells boxd to release all programs and to end all listeners but these.
 func releaseOthers(ctx context.Context, conn *sshconn.Conn, ids []string) error {
 	payload, err := json.Marshal(ids)
 	if err != nil {
@@ -174,8 +188,7 @@ func (l *link) setCurrent(conn *sshconn.Conn, lost error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current, l.lost = conn, lost
-	close(l.change)
-	l.change = make(chan struct{})
+	l.change.Send()
 	if lost != nil {
 		for _, p := range l.programs {
 			p.markLost()
@@ -187,24 +200,15 @@ func (l *link) setCurrent(conn *sshconn.Conn, lost error) {
 func (l *link) connection(ctx context.Context) (*sshconn.Conn, error) {
 	for {
 		l.mu.Lock()
-		conn, lost, change := l.current, l.lost, l.change
+		conn, lost, change := l.current, l.lost, l.change.Wait()
 		l.mu.Unlock()
 		switch {
 		case lost != nil:
 			return nil, lost
 		case conn != nil && !conn.Ended():
 			return conn, nil
-		case conn != nil: // the connection has ended, and replace has not begun yet
-			select {
-			case <-change:
-			case <-l.Stopped():
-				return nil, sandbox.ErrClosed
-			case <-ctx.Done():
-				return nil, ctxerr.Of(ctx)
-			}
-			continue
 		}
-		select {
+		select { // conn is nil, or it has ended and replace has not begun yet
 		case <-change:
 		case <-l.Stopped():
 			return nil, sandbox.ErrClosed

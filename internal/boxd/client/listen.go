@@ -8,19 +8,25 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/printable"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
-var _ shellbox.ListenHost = (*Host)(nil)
+var (
+	_ shellbox.ListenHost = (*Host)(nil)
+	_ hostapi.Outwarder   = (*Host)(nil)
+)
 
 // A listener is an address on which boxd listens for this Host. Like a program, it outlives a
-// connection: boxd announces on the next one the connections that have come meanwhile.
+// connection to boxd. On the next one, boxd announces the connections that have come in between.
 type listener struct {
 	*sshconn.Listener
 	link *link
@@ -30,6 +36,15 @@ type listener struct {
 // Listen implements shellbox.ListenHost. If the connection to the box is cut, reads and writes of
 // accepted connections fail with sandbox.ErrCut. The listener itself goes on.
 func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return h.listen(ctx, network, address)
+}
+
+// ListenOutward implements hostapi.Outwarder.
+func (h *Host) ListenOutward(ctx context.Context) (net.Listener, error) {
+	return h.listen(ctx, wire.OutwardNetwork, "")
+}
+
+func (h *Host) listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l := &listener{sshconn.NewListener(nil, func() error {
 		return sandbox.ErrCut
 	}), h.link, rand.Text()}
@@ -50,8 +65,8 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 	return l, nil
 }
 
-// begin has boxd listen, and returns the address. If the connection is cut meanwhile, begin asks
-// again on the next one.
+// begin makes boxd listen, and returns the address. If the connection is cut before the answer,
+// begin asks again on the next one.
 func (l *listener) begin(ctx context.Context, what wire.Listen) (address string, err error) {
 	payload, err := json.Marshal(what)
 	if err != nil {
@@ -77,7 +92,7 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 	}
 }
 
-// unlistenOn has boxd stop listening.
+// unlistenOn tells boxd to stop listening.
 func (l *listener) unlistenOn(conn *sshconn.Conn) {
 	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.id))
 }
@@ -124,14 +139,27 @@ func (l *link) announce(conn *sshconn.Conn, ch ssh.NewChannel) {
 	to := l.listeners[who.ID]
 	l.mu.Unlock()
 	if !known || to == nil {
-		conn.Reject(ch, ssh.ConnectionFailed, "nobody accepts it")
+		conn.Reject(ch, ssh.ConnectionFailed, "the client has no such listener")
 		return
 	}
 	origin := sshconn.Address("unix", "")
-	if who.Origin != "" {
+	switch {
+	case who.To != "":
+		origin = hostapi.Leaving{To: who.To, Process: who.Process,
+			Program: shown(who.Program), Session: shown(who.Session)}
+	case who.Origin != "":
 		origin = sshconn.Address("tcp", who.Origin)
 	}
 	to.Announce(conn, ch, origin)
+}
+
+// shownMax is more than the kernel keeps of a program's name, in bytes, and than ids have.
+const shownMax = 64
+
+// shown returns what the box calls something, safe to show in a line.
+func shown(name string) string {
+	words := strings.Fields(name[:min(len(name), shownMax)])
+	return printable.Text(strings.Join(words, " "))
 }
 
 // endListeners ends all listeners, because there will be no connection.

@@ -18,10 +18,15 @@ type remoteOutput struct {
 
 func (o remoteOutput) Read(p []byte) (int, error) {
 	r := o.r
+	if o.i == 0 {
+		r.mu.Lock()
+		r.dealt = r.read[0]
+		r.mu.Unlock()
+	}
 	endsSet := r.outputEndSet
 	for {
 		r.mu.Lock()
-		ch, resumed := r.channel, r.resumed
+		ch, resumed := r.channel, r.resumed.Wait()
 		if gone := r.skipped; gone > 0 && o.i == 0 {
 			r.skipped = 0
 			r.mu.Unlock()

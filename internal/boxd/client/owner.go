@@ -46,21 +46,31 @@ func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error)
 		}
 		return err
 	}
+	started := h.started
+	h.started = nil
 	switch {
 	case beside:
 		err = <-claimed
+	case started != nil:
+		_, err = h.awaitAnswer(ctx, streams, started.claim, false)
 	case claims:
 		_, err = h.claim(ctx, streams, false)
+	}
+	if err == nil && started != nil {
+		var conn *sshconn.Conn
+		if conn, err = sshconn.Plain(streams, wire.Plain, h.link.announce); err == nil {
+			return conn, nil
+		}
 	}
 	if err != nil {
 		return nil, fail(err)
 	}
 	config := &ssh.ClientConfig{
-		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.signer)},
+		User: "sandshell", Auth: []ssh.AuthMethod{ssh.PublicKeys(h.Key.signer)},
 		HostKeyCallback: h.checkHostKey, HostKeyAlgorithms: []string{ssh.KeyAlgoED25519},
 	}
-	// No byte leaves the machine, or the engine's own TLS connection: the shortest key exchange
-	// will do.
+	// The bytes stay on this machine or in the engine's own TLS connection, so the shortest key
+	// exchange suffices.
 	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519}
 	config.Ciphers = sshconn.PreferredCiphers()
 	conn, err := sshconn.Handshake(ctx, streams, "box", config, h.link.announce)
@@ -93,9 +103,9 @@ func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
 	return nil
 }
 
-// adopt makes this Host the owner unless the box has or had another, and returns boxd's key. If
-// boxd was restarted, another program may own the box since, so only boxd's own answer counts. If
-// boxd refuses, the error is an errRefused.
+// adopt makes this Host the owner unless the box has another, and returns boxd's key. If boxd was
+// restarted, another program may own the box since, so only boxd's own answer counts. If boxd
+// refuses, the error is an errRefused.
 func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Attempt)
 	defer cancel()
@@ -136,14 +146,30 @@ func (h *Host) claimOnControl(ctx context.Context, c Controller,
 }
 
 // claim makes this Host's key the owner's, and returns boxd's host key. Unless adopts is set, the
-// Host expects that key from then on. claim skips everything else that comes on the streams, such
-// as the output of the image's own command. It reads nothing that follows the answer.
+// Host expects that key from then on.
 func (h *Host) claim(ctx context.Context, streams Streams,
 	adopts bool) (hostKey ssh.PublicKey, err error) {
 	stop := context.AfterFunc(ctx, func() { streams.Close() })
 	defer stop()
-	claim := wire.NewClaim(h.signer.PublicKey(), adopts)
-	_, err = io.WriteString(streams, claim.String())
+	claim := wire.NewClaim(h.Key.signer.PublicKey(), adopts)
+	if h.Joins && !adopts {
+		claim = wire.NewJoin(h.Key.signer.PublicKey())
+	}
+	if _, err := io.WriteString(streams, claim.String()); err != nil {
+		if why := ctxerr.Of(ctx); why != nil {
+			return nil, why
+		}
+		return nil, err
+	}
+	return h.awaitAnswer(ctx, streams, claim, adopts)
+}
+
+// awaitAnswer waits for the answer to a claim. It skips everything else that comes on the streams,
+// such as the output of the image's own command. It reads nothing that follows the answer.
+func (h *Host) awaitAnswer(ctx context.Context, streams Streams, claim wire.Claim,
+	adopts bool) (hostKey ssh.PublicKey, err error) {
+	stop := context.AfterFunc(ctx, func() { streams.Close() })
+	defer stop()
 	for err == nil {
 		var line string
 		if line, err = readLine(streams); err != nil {
@@ -182,4 +208,13 @@ func readLine(r io.Reader) (string, error) {
 			line = append(line, b[0])
 		}
 	}
+}
+
+// AddGuest lets the holder of a key log in as a guest, with plain SSH, as a person's ssh does. It
+// returns boxd's host key.
+func (h *Host) AddGuest(ctx context.Context, key ssh.PublicKey) (hostKey ssh.PublicKey, err error) {
+	if _, err := h.request(ctx, wire.GuestRequest, key.Marshal()); err != nil {
+		return nil, err
+	}
+	return h.hostKey, nil
 }

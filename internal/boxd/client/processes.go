@@ -18,7 +18,10 @@ import (
 )
 
 // boxd answers questions about processes, each by a request.
-var _ hostapi.Processes = (*Host)(nil)
+var (
+	_ hostapi.Processes   = (*Host)(nil)
+	_ hostapi.ShellTeller = (*Host)(nil)
+)
 
 // Tree implements hostapi.Processes.
 func (h *Host) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
@@ -85,6 +88,18 @@ func (h *Host) Look(ctx context.Context, p hostapi.Process) (proc.Look, error) {
 	return ask[proc.Look](ctx, h, wire.LookRequest, r.id)
 }
 
+// Shell implements hostapi.ShellTeller.
+func (h *Host) Shell(ctx context.Context, p hostapi.Process) (proc.Shell, error) {
+	r, err := onTerminal(p)
+	if err != nil {
+		return proc.Shell{}, fmt.Errorf("describe a shell: %w", err)
+	}
+	if shell := r.description(ctx); shell != nil {
+		return *shell, nil
+	}
+	return ask[proc.Shell](ctx, h, wire.ShellRequest, r.id)
+}
+
 // Discard implements hostapi.Processes.
 func (h *Host) Discard(ctx context.Context, p hostapi.Process) (int, error) {
 	r, err := onTerminal(p)
@@ -104,7 +119,7 @@ func (h *Host) Program(ctx context.Context, pid int) (dir string, env []string, 
 	return string(e.Dir), env, err
 }
 
-// onTerminal returns p as a program on a terminal of boxd's.
+// onTerminal returns p as a remote. It fails if p is not a program of boxd on a terminal.
 func onTerminal(p hostapi.Process) (*remote, error) {
 	if r, ok := p.(*remote); ok && r.terminal {
 		return r, nil
@@ -130,8 +145,8 @@ func ask[A any](ctx context.Context, h *Host, request string, question any) (ans
 // answerMax bounds the memory for the values of an answer. It suffices for some 30,000 processes.
 const answerMax = 16 << 20
 
-// request makes a request of boxd. If the connection is cut meanwhile, it makes the request again
-// on the next one.
+// request makes a request of boxd. If the connection is cut before the answer, it makes the request
+// again on the next one.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
 	for {
 		conn, err := h.link.connection(ctx)
@@ -145,7 +160,7 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 	}
 }
 
-// requestOn makes a request of boxd on conn. If the payload or the reply is too long for a message,
+// requestOn sends a request to boxd on conn. If the payload or the reply is too long for a message,
 // it uses a channel.
 func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
 	payload []byte) (reply []byte, err error) {
@@ -185,16 +200,16 @@ func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
 // perhaps nobody reads it.
 const readLimit = 2 * time.Second
 
-// awaitRead waits until that many bytes of the program's standard output have been read. It reports
-// whether they have.
+// awaitRead waits until that many bytes of the program's standard output have been read, and their
+// reader has called Read again: it has dealt with them. It reports whether it has.
 func (r *remote) awaitRead(ctx context.Context, printed int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		r.mu.Lock()
-		read := r.read[0]
+		dealt := r.dealt
 		r.mu.Unlock()
-		if read >= printed {
+		if dealt >= printed {
 			return true
 		}
 		select {

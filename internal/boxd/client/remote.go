@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/broadcast"
+	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -24,27 +28,37 @@ type remote struct {
 	id       string
 	terminal bool
 	commands bool // there is a pipe of commands
+	began    hostapi.Listed
 
 	inputs     [2]input
 	connecting sync.Mutex    // held while a channel is opened
 	reading    [2]sync.Mutex // held during a read of each output
 
 	mu             sync.Mutex
-	change         *sync.Cond    // broadcast when an input's unacked shrinks, and at the end
-	pid            int           // 0 until it is known
-	open           wire.Open     // the request that started it
-	failed         error         // boxd has no such program
-	channel        *channel      // nil while the connection is cut
-	resumed        chan struct{} // closed, and made anew, when channel is set
-	read           [2]int64      // bytes of each output that have been read
-	acked          [2]int64      // how many of them boxd has been told of
-	backlog        int64         // bytes of standard output that boxd had at the first State
-	oldest         int64         // the offset at which the backlog begins
-	skipped        int64         // bytes of standard output that boxd no longer had after a cut
-	commandsBefore int64         // bytes of commands that boxd had from earlier clients
+	writable       *sync.Cond       // broadcast when an input's unacked shrinks, and at the end
+	pid            int              // 0 until it is known
+	open           wire.Open        // the request that started it
+	failed         error            // boxd has no such program
+	channel        *channel         // nil while the connection is cut
+	resumed        broadcast.Signal // sent when channel is set
+	read           [2]int64         // bytes of each output that have been read
+	dealt          int64            // of read[0], those whose reader has come back for more
+	acked          [2]int64         // how many of them boxd has been told of
+	backlog        int64            // bytes of standard output that boxd had at the first State
+	oldest         int64            // the offset at which the backlog begins
+	skipped        int64            // bytes of standard output that boxd no longer had after a cut
+	commandsBefore int64            // bytes of commands that boxd had from earlier clients
 	size           wire.Window
+	reports        bool             // boxd sends reports
+	report         wire.Report      // the latest
+	reported       broadcast.Signal // sent when report is set
+	describes      bool             // boxd describes the shell by itself
+	shell          *proc.Shell      // what it has said; nil: nothing yet
+	described      broadcast.Signal // sent when shell is set
 	note           []byte
 	noteDue        bool // boxd does not have note
+	clean          bool // the owner before was idle
+	yields         func() bool
 
 	outputEnd     wire.Ack      // the offsets at which both outputs end
 	outputEndSet  chan struct{} // closed when outputEnd is set
@@ -54,11 +68,14 @@ type remote struct {
 	endOnce sync.Once
 	status  shellbox.Status
 
-	closed    chan struct{} // closed by Close or Detach
+	closed    chan struct{} // closed by Close, Detach or Yield
 	closeOnce sync.Once
-	runsOn    bool          // after Detach: the program is left running
-	lost      chan struct{} // closed when there will be no connection
-	lostOnce  sync.Once
+	last      func(*channel) // what is sent before a channel is closed; set before closed is closed
+	// handed is closed after closed, when boxd need not get anything more for the program.
+	handed     chan struct{}
+	handedOnce sync.Once
+	lost       chan struct{} // closed when there will be no connection
+	lostOnce   sync.Once
 }
 
 var _ hostapi.KeptProcess = (*remote)(nil)
@@ -68,6 +85,7 @@ type channel struct {
 	*sshconn.Stream
 	on     *sshconn.Conn
 	first  chan stateOrError // what boxd has said first of the program
+	ended  chan struct{}     // closed when boxd has closed the channel, or the connection has ended
 	noting sync.Mutex        // held while a note is sent, which may go in parts
 }
 
@@ -81,14 +99,14 @@ type stateOrError struct {
 // ackEvery is how many bytes of output one acknowledgement covers.
 const ackEvery = 64 << 10
 
-func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
+func newRemote(l *link, open wire.Open, rows, cols int, commands bool) *remote {
 	r := &remote{
 		link: l, id: open.ID, open: open, terminal: rows > 0, commands: commands,
-		resumed:      make(chan struct{}),
+		began:        hostapi.Listed{ID: open.ID, Rows: rows, Cols: cols, Commands: commands},
 		outputEndSet: make(chan struct{}), ended: make(chan struct{}), closed: make(chan struct{}),
-		lost: make(chan struct{}),
+		handed: make(chan struct{}), lost: make(chan struct{}),
 	}
-	r.change = sync.NewCond(&r.mu)
+	r.writable = sync.NewCond(&r.mu)
 	for i := range r.inputs {
 		r.inputs[i].r, r.inputs[i].number = r, i
 	}
@@ -97,15 +115,19 @@ func newRemote(l *link, open wire.Open, rows int, commands bool) *remote {
 
 // start starts a program. ctx governs start only.
 func (l *link) start(ctx context.Context, what *wire.Start) (*remote, error) {
-	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Commands)
+	r := newRemote(l, wire.Open{ID: rand.Text(), Start: what}, what.Rows, what.Cols, what.Commands)
+	r.inputs[toShell].unacked = slices.Clone(what.First) // an earlier boxd does not take it
 	return r, r.openFirst(ctx)
 }
 
 // attach continues a program that runs, from the oldest output that boxd keeps.
 func (l *link) attach(ctx context.Context, p wire.Program) (*remote, error) {
-	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Commands)
+	r := newRemote(l, wire.Open{ID: p.ID, Stdout: -1, Stderr: -1}, p.Rows, p.Cols, p.Commands)
 	return r, r.openFirst(ctx)
 }
+
+// TookFirst implements hostapi.FirstTaker.
+func (r *remote) TookFirst() bool { return r.open.Start != nil && len(r.open.Start.First) > 0 }
 
 // inputTotal returns how many bytes have been written to the standard input or terminal.
 func (r *remote) inputTotal() int64 {
@@ -119,7 +141,7 @@ func (r *remote) markLost() {
 	r.lostOnce.Do(func() { close(r.lost) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.change.Broadcast()
+	r.writable.Broadcast()
 }
 
 func (r *remote) PID() int {
@@ -172,6 +194,11 @@ func (r *remote) SetNote(note string) error {
 	if len(note) > wire.LongMax {
 		return fmt.Errorf("a note of %d bytes: %w", len(note), syscall.E2BIG)
 	}
+	select {
+	case <-r.closed: // the note of the end is the last one
+		return nil
+	default:
+	}
 	r.note, r.noteDue = []byte(note), true
 	if ch := r.channel; ch != nil {
 		ch.on.Run(func() { r.sendNote(ch) })
@@ -186,7 +213,7 @@ func (r *remote) storedNote() string {
 	return string(r.note)
 }
 
-// Forget has boxd release the program, and keep none of its output.
+// Forget tells boxd to release the program and to keep none of its output.
 func (r *remote) Forget(ctx context.Context) error {
 	if !r.link.host.Keep {
 		return nil
@@ -236,32 +263,72 @@ func (r *remote) Close() error {
 // Detach implements hostapi.KeptProcess.
 func (r *remote) Detach() { r.letGo(true) }
 
+// HandOver implements hostapi.KeptProcess.
+func (r *remote) HandOver(ctx context.Context) error {
+	r.Detach()
+	select {
+	case <-r.handed:
+		return nil
+	case <-r.lost:
+		return nil
+	case <-ctx.Done():
+		return ctxerr.Of(ctx)
+	}
+}
+
 // letGo lets go of the program. Unless it is left running, boxd releases it.
 func (r *remote) letGo(left bool) {
-	r.closeOnce.Do(func() {
-		r.link.mu.Lock()
-		delete(r.link.programs, r.id)
+	r.end(left, func(ch *channel) {
 		if left {
-			r.link.runOn = append(r.link.runOn, r.id)
+			r.sendNote(ch)
+		} else {
+			ch.Channel.SendRequest(wire.ReleaseRequest, false, nil)
 		}
-		r.link.mu.Unlock()
+	})
+}
+
+// end lets go of the program, and closes the channel after last. If the program is left running,
+// the link keeps the remote until boxd has answered the end of a channel: then boxd has all that
+// was sent before. If the connection is cut until then, the next one begins with what is missing.
+func (r *remote) end(left bool, last func(*channel)) {
+	r.closeOnce.Do(func() {
 		r.mu.Lock()
-		r.runsOn = left
+		r.last = last
 		ch := r.channel
+		stays := left && r.pid != 0 && r.failed == nil
 		close(r.closed)
-		r.change.Broadcast()
+		r.writable.Broadcast()
 		r.mu.Unlock()
+		if left {
+			r.link.mu.Lock()
+			r.link.runOn[r.id] = struct{}{}
+			r.link.mu.Unlock()
+		}
+		if !stays {
+			r.handOver()
+		}
 		if ch != nil {
 			r.closeChannel(ch)
 		}
 	})
 }
 
-// closeChannel closes a channel after Close or Detach.
+// closeChannel closes a channel after end.
 func (r *remote) closeChannel(ch *channel) {
-	if r.runsOn {
-		ch.CloseAfter(func() { r.sendNote(ch) })
-	} else {
-		ch.release()
+	ch.CloseAfter(func() { r.last(ch) })
+	ch.on.Run(func() {
+		if <-ch.ended; !ch.on.Broken() {
+			r.handOver()
+		}
+	})
+}
+
+// handOver ends what the link has to do with the program.
+func (r *remote) handOver() {
+	r.handedOnce.Do(func() { close(r.handed) })
+	r.link.mu.Lock()
+	defer r.link.mu.Unlock()
+	if r.link.programs[r.id] == r {
+		delete(r.link.programs, r.id)
 	}
 }

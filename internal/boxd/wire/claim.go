@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -14,6 +15,7 @@ import (
 const (
 	authorizeWord = "sandshell authorize "
 	adoptWord     = "sandshell adopt "
+	joinWord      = "sandshell join "
 	answerWord    = "sandshell answer "
 	hostKeyWord   = "host-key "
 	refusedWord   = "refused "
@@ -23,25 +25,40 @@ const (
 // (PIPE_BUF), so that two claims do not mix.
 const ClaimMax = 4096
 
-// A Claim is a line by which a client becomes the box's owner.
+// A Claim is a line by which a client becomes an owner of the box.
 type Claim struct {
-	Adopts bool   // boxd is to refuse if the box has or had another owner
+	Adopts bool   // boxd is to refuse if the box has another owner
+	Joins  bool   // the other owners stay
 	Nonce  string // made for this claim; only its sender and boxd know it
 	Key    string // the owner's public key, as in authorized_keys
 }
 
 // NewClaim returns a claim for that key.
 func NewClaim(key ssh.PublicKey, adopts bool) Claim {
-	return Claim{adopts, rand.Text(), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
+	return Claim{Adopts: adopts, Nonce: rand.Text(),
+		Key: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
+}
+
+// NewJoin returns a claim for that key, by which the other owners stay.
+func NewJoin(key ssh.PublicKey) Claim {
+	c := NewClaim(key, false)
+	c.Joins = true
+	return c
 }
 
 // String returns the claim as a line, with its newline.
 func (c Claim) String() string {
-	word := authorizeWord
-	if c.Adopts {
-		word = adoptWord
+	return c.word() + c.Nonce + " " + c.Key + "\n"
+}
+
+func (c Claim) word() string {
+	switch {
+	case c.Adopts:
+		return adoptWord
+	case c.Joins:
+		return joinWord
 	}
-	return word + c.Nonce + " " + c.Key + "\n"
+	return authorizeWord
 }
 
 // ParseClaim parses a line that String has made.
@@ -51,8 +68,11 @@ func ParseClaim(line string) (Claim, error) {
 	if !ok {
 		rest, c.Adopts = strings.CutPrefix(line, adoptWord)
 	}
+	if !ok && !c.Adopts {
+		rest, c.Joins = strings.CutPrefix(line, joinWord)
+	}
 	c.Nonce, c.Key, _ = strings.Cut(strings.TrimSpace(rest), " ")
-	if !ok && !c.Adopts || c.Nonce == "" || c.Key == "" {
+	if !ok && !c.Adopts && !c.Joins || c.Nonce == "" || c.Key == "" {
 		return c, fmt.Errorf("it is no claim: %.40q", line)
 	}
 	return c, nil
@@ -75,7 +95,11 @@ func (c Claim) answer(text string) string {
 // code returns the HMAC of a text and the claim under the nonce.
 func (c Claim) code(text string) string {
 	mac := hmac.New(sha256.New, []byte(c.Nonce))
-	fmt.Fprintf(mac, "%t\x00%s\x00%s", c.Adopts, c.Key, text)
+	kind := strconv.FormatBool(c.Adopts)
+	if c.Joins {
+		kind = "joins"
+	}
+	fmt.Fprintf(mac, "%s\x00%s\x00%s", kind, c.Key, text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
@@ -88,7 +112,7 @@ func (c Claim) ParseAnswer(line string) (hostKey ssh.PublicKey, answers bool, er
 		return nil, false, nil
 	}
 	if why, refused := strings.CutPrefix(text, refusedWord); refused {
-		return nil, true, fmt.Errorf("boxd refuses: %.200q", why)
+		return nil, true, fmt.Errorf("%.200q", why)
 	}
 	key, ok := strings.CutPrefix(text, hostKeyWord)
 	if !ok {

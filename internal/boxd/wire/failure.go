@@ -9,10 +9,11 @@ import (
 	"os/user"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Failure is an error in the form in which it is sent.
+// A Failure is an error in the form in which boxd sends it.
 type Failure struct {
 	Op, Path string        `json:",omitempty"` // if it is an fs.PathError
 	Errno    syscall.Errno `json:",omitempty"`
@@ -20,13 +21,14 @@ type Failure struct {
 	NoProg   bool          `json:",omitempty"` // there is no such program
 	NoUser   string        `json:",omitempty"` // there is no such user
 	Invalid  bool          `json:",omitempty"` // it is fs.ErrInvalid
+	Next     int           `json:",omitempty"` // if a Start.Name is taken: the next number
 
 	// If it is a sandbox.CopyError:
 	Skipped []*Failure `json:",omitempty"`
 	Count   int        `json:",omitempty"`
 }
 
-// Fail returns err in the form in which it is sent.
+// Fail returns err as a Failure.
 func Fail(err error) *Failure {
 	f := &Failure{Text: err.Error()}
 	var left *sandbox.CopyError
@@ -36,6 +38,10 @@ func Fail(err error) *Failure {
 			f.Skipped = append(f.Skipped, Fail(err))
 		}
 		return f
+	}
+	var taken *hostapi.NameTakenError
+	if errors.As(err, &taken) {
+		f.Next = taken.Next
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -103,6 +109,10 @@ func (e *failed) Is(target error) bool {
 func (e *failed) As(target any) bool {
 	if unknown, ok := target.(*user.UnknownUserError); ok && e.f.NoUser != "" {
 		*unknown = user.UnknownUserError(e.f.NoUser)
+		return true
+	}
+	if taken, ok := target.(**hostapi.NameTakenError); ok && e.f.Next > 0 {
+		*taken = &hostapi.NameTakenError{Next: e.f.Next}
 		return true
 	}
 	if errno, ok := target.(*syscall.Errno); ok && e.f.Errno != 0 {

@@ -60,8 +60,8 @@ func DecodeAnswer(text []byte) (ok bool, reply []byte, err error) {
 	return text[0] == 1, text[1:], nil
 }
 
-// Send makes a request on a channel and wants no reply. Of a payload longer than MessageMax, it
-// sends all but the end in PartRequests first. Only one goroutine at a time may call Send on a
+// Send makes a request on a channel and wants no reply. If the payload is longer than MessageMax,
+// Send sends all but its end in PartRequests first. Only one goroutine at a time may call Send on a
 // channel. If payload is longer than LongMax, the error is syscall.E2BIG.
 func Send(ch ssh.Channel, name string, payload []byte) error {
 	if len(payload) > LongMax {
@@ -81,8 +81,8 @@ func Send(ch ssh.Channel, name string, payload []byte) error {
 // use.
 type Parts struct{ payload []byte }
 
-// Join is to be called with each request on the channel. It reports whether r is complete; then r
-// has the whole payload. Join drops what exceeds LongMax.
+// Call Join with each request on the channel. It reports whether r is complete; then r has the
+// whole payload. Join drops what exceeds LongMax.
 func (p *Parts) Join(r *ssh.Request) bool {
 	if r.Type == PartRequest {
 		p.payload = append(p.payload, r.Payload[:min(len(r.Payload), LongMax-len(p.payload))]...)

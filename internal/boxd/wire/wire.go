@@ -1,5 +1,5 @@
 // Package wire is the protocol between boxd and its client beyond plain SSH. Both ends come from
-// the same version of this module, so the protocol may change with every version.
+// the same version of this module, so any version may change the protocol.
 //
 // # Connecting
 //
@@ -11,32 +11,38 @@
 // join" has no authority, because a program of the box can trace it and take its place.
 //
 // The keys are exchanged on the standard streams of boxd itself, which is the container's first
-// process. No program of the box can read boxd's input. Whoever may use the engine can attach to
-// these streams (docker attach, pods/attach), and writes a line, a [Claim]:
+// process. No program of the box can read boxd's input. A client that may use the engine attaches
+// to these streams (docker attach, pods/attach), and writes a line, a [Claim]:
 //
 //	sandshell authorize NONCE PUBLIC-KEY
 //
-// boxd makes the key's holder the owner of the box and closes the connections of the previous
-// owner. It answers with a line that has its host key, and an HMAC of that key under the nonce. The
-// image's own command shares boxd's output and may print anything there. It cannot forge the
+// boxd makes the key's holder the only owner of the box and closes the connections of the previous
+// owners. It answers with a line that has its host key, and an HMAC of that key under the nonce.
+// The image's own command shares boxd's output and may print anything there. It cannot forge the
 // answer, because it does not know the nonce, which was only on boxd's input.
 //
-// With "adopt" in place of "authorize", boxd refuses if the box has or had another owner. A boxd
-// that was restarted has a new host key and no owner. So if a client finds another host key, it
-// sends an "adopt". The answer shows whether boxd was restarted, or whether a program of the box
-// has answered in the place of "boxd join".
+// With "adopt" in place of "authorize", boxd refuses if the box has another owner, unless that one
+// has adopted it too and never logged in. A boxd that was restarted has a new host key and no
+// owner. So a client that finds another host key sends an "adopt". The answer shows whether boxd
+// was restarted, or whether a program of the box has answered in the place of "boxd join".
+//
+// With "join", the other owners stay. A box has at most 16 owners. Each has a key, connections,
+// listeners and Runs of its own. An owner that has been away for as long as a box outlasts its
+// owner (boxd serve -linger) is dropped if there are others. See Turns.
 //
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
 // and accepts only processes of that user. The sshd executes "boxd start" and "boxd join", which
 // pass the streams in the same way; see [Ready]. There, logging in to the account is authority
-// enough: the claim comes on the same streams, before SSH.
+// enough: the claim comes on the same streams, before SSH. "boxd start" has it in its arguments.
+// After the answer, that connection is [Plain].
 //
 // # Programs
 //
 // A program belongs to boxd and not to the connection, which may be cut. To start a program, or to
 // find it again by its id, the client opens a [ProgramChannel] and sends an [Open]; see
-// [WriteOpen]. boxd answers with [StateRequest] or [FailedRequest]. From then on the channel
-// carries these streams:
+// [WriteOpen]. If the Open is short, it is the channel's extra data too, so that boxd starts the
+// program at once and only skips the frame, which any version understands. boxd answers with
+// [StateRequest] or [FailedRequest]. From then on the channel carries these streams:
 //
 //	Stream         Direction  Meaning
 //	data           to boxd    the standard input, or what is typed on the terminal
@@ -60,23 +66,50 @@
 //	CommandsEndRequest  to boxd    Total          the commands end after so many bytes
 //	OutputEndRequest    to client  Ack            the outputs end after so many bytes
 //	ExitRequest         to client  Exit           how the program ended
+//	ReportRequest       to client  Report         of a moment at which a shell's command may end
+//	DescribeRequest     to client  proc.Shell     JSON, what a shell is known by
 //	NoteRequest         to boxd    text           keep this text with the program
 //	NoteRequest         to client  text           the kept text, if Open.Stdout is -1
 //	ReleaseRequest      to boxd                   the client no longer wants the program
+//	WantedRequest       to client  Wanted         another owner wants to use the program
+//	YieldRequest        to boxd    Yield          it may
+//	BusyRequest         to boxd    Wanted         it may not
+//	CleanRequest        to client                 before StateRequest: the last owner was idle
+//	GoneRequest         to client                 another owner uses or has closed the program
+//
+// boxd sends a report before StateRequest if the program has commands, and then before each piece
+// of output in which the shell's marker of a command's end may end. So what the client wants to
+// know at that end arrives with the marker. A boxd that sends no first report sends none: it must
+// be asked.
+//
+// # Turns
+//
+// The programs with a note are the box's: any owner may list them and continue them. One owner at a
+// time uses a program, and keeps it until another one wants it: an Open with Take. boxd then sends
+// WantedRequest to the owner that has it, which answers YieldRequest or BusyRequest. If that owner
+// has no channel to the program, because its process has ended, the program is free. Programs with
+// Start.Spool have no turns: each owner may follow them.
+//
+// If the program has commands, boxd also sends an empty description before StateRequest, and the
+// description itself before the first such report: of a shell that has just printed its first
+// marker.
 //
 // After ReleaseRequest the terminal hangs up, the pipes are closed, and boxd forgets the program
-// when it ends.
+// when it ends. Else it gets what came before its channel's end. Then a YieldRequest takes effect.
 //
 // # Global requests
 //
-// The owner makes them to boxd. An empty Reply means that only success or failure is reported.
+// The owner sends them to boxd. If the column Reply is empty, boxd reports only success or failure.
 //
 //	Name             Payload          Reply            Meaning
 //	HoldRequest      ids, JSON                         keep only these programs and listeners
-//	ListRequest                       []Program, JSON  the programs that an owner can continue
+//	ListRequest      null             []Program, JSON  the programs that an owner can continue
+//	                 true                              those with notes, of all owners
 //	ForgetRequest    a program's id                    release it, and keep none of its output
 //	GuestRequest     a public key                      its holder may log in as a guest
 //	EndRequest                                         end all programs and boxd (on a machine)
+//	LeaveRequest                                       this owner will not come back
+//	OwnersRequest                                      from boxd: there are several owners
 //	ListenRequest    Listen, JSON     the address      listen, or find the listener with that id
 //	                                  Failure, JSON    if it fails
 //	UnlistenRequest  a listener's id                   end the listener
@@ -93,6 +126,7 @@
 //	ResetModesRequest  a terminal's number  null            reset the terminal's modes
 //	UptimeRequest      null                 time.Duration   how long the machine has been running
 //	LookRequest        a program's id       proc.Look       what the terminal's processes do
+//	ShellRequest       a program's id       proc.Shell      what a shell is known by
 //	InterruptRequest   a program's id       true or false   whether a SIGINT was sent
 //	SettleRequest      Settle               Settled         wait for input and output on their way
 //	DiscardRequest     Discard              a number        how many bytes of input were dropped
@@ -101,7 +135,7 @@
 // # Channels
 //
 //	Name            Opened by  Extra data    Then
-//	ProgramChannel  client                   Open goes as a frame; see Programs
+//	ProgramChannel  client     Open, JSON    Open goes as a frame too; see Programs
 //	UnpackChannel   client     a path        an archive to boxd, then DoneRequest to the client
 //	PackChannel     client     a path        an archive to the client, then DoneRequest
 //	AskChannel      client     a request     its payload and its answer go as frames
@@ -114,7 +148,8 @@
 // A listener belongs to boxd, as a program does. boxd announces each connection to it by opening an
 // [AcceptChannel] to the owner. Once the client accepts the channel, the channel carries the
 // connection. Until then boxd reads nothing from the connection. While [ListenBacklog] connections
-// are announced, further ones wait in the kernel.
+// are announced, further ones wait in the kernel. The client may ask for the end of a connection by
+// [ResetRequest].
 //
 // # Long messages
 //
@@ -125,13 +160,11 @@
 //
 // # Guests
 //
-// A guest, such as a person's ssh, gets plain SSH and nothing of the above.
+// A guest, such as a person's ssh, may use plain SSH and nothing of the above.
 package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
@@ -196,8 +229,11 @@ const (
 	GuestRequest    = "guest@sandshell"
 	ListenRequest   = "listen@sandshell"
 	UnlistenRequest = "unlisten@sandshell"
+	LeaveRequest    = "leave@sandshell"
+	OwnersRequest   = "owners@sandshell"
 
-	// LongReply is the reply of a refusal: the proper reply does not fit into a message.
+	// LongReply is the reply of a refusal. It says that the proper reply does not fit into a
+	// message.
 	LongReply = "long@sandshell"
 
 	// Requests on channels.
@@ -211,7 +247,17 @@ const (
 	ExitRequest        = "exit@sandshell"
 	ReleaseRequest     = "release@sandshell"
 	NoteRequest        = "note@sandshell"
+	ReportRequest      = "report@sandshell"
+	DescribeRequest    = "describe@sandshell"
+	WantedRequest      = "wanted@sandshell"
+	YieldRequest       = "yield@sandshell"
+	BusyRequest        = "busy@sandshell"
+	CleanRequest       = "clean@sandshell"
+	GoneRequest        = "gone@sandshell"
 	DoneRequest        = "done@sandshell"
+	// ResetRequest asks boxd to reset the connection of an AcceptChannel. The reply says that it
+	// has done so.
+	ResetRequest = "reset@sandshell"
 
 	// Questions about processes: global requests.
 	TreeRequest       = "tree@sandshell"
@@ -224,6 +270,7 @@ const (
 	SettleRequest     = "settle@sandshell"
 	DiscardRequest    = "discard@sandshell"
 	LookRequest       = "look@sandshell"
+	ShellRequest      = "shell@sandshell"
 	OOMRequest        = "oom@sandshell"
 	ProgramRequest    = "environment@sandshell"
 )
@@ -287,79 +334,14 @@ type FileEvent struct {
 	Name, From []byte `json:",omitempty"`
 }
 
-// An Open asks for a program. If there is a program with that ID, the channel continues it and
-// Start is ignored. So a client that does not know whether its first attempt arrived can try again.
-type Open struct {
-	ID string
-	// Start says what to start if there is no program with that ID. If it is nil, that is an error.
-	Start *Start `json:",omitempty"`
-	// Stdout and Stderr are how many bytes of each output the client has. With -1, boxd sends from
-	// the oldest byte that it keeps.
-	Stdout, Stderr int64
-}
-
-// WriteOpen writes an Open as a frame.
-func WriteOpen(w io.Writer, o *Open) error {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	return WriteFrame(w, text)
-}
-
-// ReadOpen reads what WriteOpen has written.
-func ReadOpen(r io.Reader) (*Open, error) {
-	text, err := ReadFrame(r)
-	if err != nil {
-		return nil, err
-	}
-	o := new(Open)
-	if err := json.Unmarshal(text, o); err != nil {
-		return nil, err
-	}
-	if o.ID == "" {
-		return nil, errors.New("a program needs an id")
-	}
-	return o, nil
-}
-
-// A Start says what to start. Texts are []byte, because JSON would change a string that is not
-// UTF-8.
-type Start struct {
-	Args       [][]byte
-	Dir        []byte
-	Env        [][]byte
-	User       string
-	ReplaceEnv bool  // Env is the whole environment
-	Joined     bool  // standard error goes where standard output goes
-	Rows, Cols int   // the terminal's size; 0 if the program gets no terminal
-	Commands   bool  // the standard input is a socket for a shell's commands, not the terminal
-	Spool      int64 // how many bytes of the last output to keep, in a kept box also after release
-}
-
-// A Listen says where boxd is to listen. If there is a listener with that ID, boxd ignores the
-// other fields.
-type Listen struct {
-	ID               string
-	Network, Address string // as for net.Listen
-}
-
-// An Accept describes a connection to a listener.
-type Accept struct {
-	ID     string // the listener's
-	Origin string // the address of the other end; "" if it has none
-}
-
-// ListenBacklog is how many connections to one listener boxd announces before the client has
-// accepted or rejected them.
-const ListenBacklog = 128
-
 // A Program is one entry of ListRequest's reply.
 type Program struct {
 	ID         string
-	PID        int
+	Ended      bool `json:",omitempty"` // its process id may be another's
 	Rows, Cols int
 	Commands   bool
+	Name       string `json:",omitempty"` // Start.Name
+	Note       []byte `json:",omitempty"` // if it was asked for
 }
 
 // A State is the first message of boxd on a program's channel.
@@ -371,9 +353,29 @@ type State struct {
 	OutTotal       uint64 // how many bytes of standard output there are so far
 }
 
+// A Report says how a shell's terminal and box were when the terminal had shown Output bytes.
+type Report struct {
+	Output uint64
+	// Killed is an offset of the commands. The kernel has killed a process because memory had run
+	// out since the shell got any commands before that offset, and none since it got those from
+	// there on.
+	Killed uint64
+	// Read is how many bytes of input had come, if programs had read them all, and 1 more. 0: that
+	// is not known.
+	Read uint64
+}
+
 // An Ack counts bytes of both outputs. In an AckRequest to the client, Stdout counts the input and
 // Stderr the commands, and 0 says nothing.
 type Ack struct{ Stdout, Stderr uint64 }
+
+// A Yield answers a WantedRequest.
+type Yield struct {
+	Idle bool // all that was sent to the program has had its effect, and its note is the newest
+}
+
+// A Wanted says that another owner wants to use a program. A BusyRequest repeats its number.
+type Wanted struct{ Number uint64 }
 
 // A Total counts bytes.
 type Total struct{ Bytes uint64 }

@@ -63,7 +63,11 @@ type Wait struct {
 	// processor.
 	Turns int64 `json:",omitempty"`
 
-	// Alone: the thread waits for nothing else. If it is false, the thread may go on without input:
-	// a time limit passes, another descriptor has data, or another thread of the process runs.
+	// Alone: nothing can go on without input from the terminal in the thread's process, and in the
+	// processes that wait for it, up to the shell. If it is false, a time limit passes there,
+	// another descriptor has data, or another thread runs.
 	Alone bool `json:",omitempty"`
+
+	// OthersRun: another process of the command can go on by itself.
+	OthersRun bool `json:",omitempty"`
 }

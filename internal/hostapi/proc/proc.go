@@ -5,7 +5,10 @@
 // The zero value of a field means that it is not known, unless its comment says otherwise.
 package proc
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // A Process is what the kernel says about one process.
 type Process struct {
@@ -33,9 +36,25 @@ type Process struct {
 	// same with fork. Compare it only for equality. "": only the process's own user may see it.
 	Image string
 
+	// Caught are the signals up to 31 for which it has a handler: bit n-1 is that of signal n.
+	Caught uint32 `json:",omitempty"`
+
 	// Name is the program's name, cut by the kernel to 15 bytes. It may be empty, and may hold any
 	// byte but the end of a line.
 	Name string
+}
+
+// A Shell is what a Look would say of a session's shell that waits for its next command.
+type Shell struct {
+	TTY   int    // the number of its terminal
+	Reads string // what it reads, as Look.Reads
+	Image string // its program, as Process.Image
+}
+
+// Catches reports whether the process is known to have a handler for sig.
+func (p *Process) Catches(sig Signal) bool {
+	n, err := strconv.Atoi(string(sig))
+	return err == nil && n > 0 && n < 32 && p.Caught>>(n-1)&1 == 1
 }
 
 // Ended reports whether the process is a zombie (Z), or the kernel is removing it (X).

@@ -81,9 +81,9 @@ func NoContainers(t testing.TB) {
 	}
 }
 
-// MissedOutOfMemory reports that the engine does not know that a container's memory was used up:
-// containerd drops the kernel's word when the cgroup is gone before it is read (1 of 150 ends
-// beside ten busy loops).
+// MissedOutOfMemory reports whether the engine has missed that a container ran out of memory.
+// containerd loses the kernel's event if the cgroup is gone before it reads the event. With ten
+// busy loops beside it, that happened in 1 of 150 ends.
 func MissedOutOfMemory(ctx context.Context, d *client.Client, id string) (bool, error) {
 	result := d.Events(ctx, client.EventsListOptions{
 		Since: "0", Until: strconv.FormatInt(time.Now().Unix()+1, 10),

@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// faultsWithBoxd are those of a machine where boxd carries the boxes: no cut ends one.
+// faultsWithBoxd returns the faults of a machine with boxd. A cut ends no box there.
 func (m *machine) faultsWithBoxd() []fault {
 	return append(append(transportFaults(""), delayed, unplugged),
 		fault{name: "shells killed", kills: true, do: kill("bash")},
@@ -29,10 +29,10 @@ func (m *machine) faultsWithBoxd() []fault {
 			do: signalled("KILL", parent)})
 }
 
-// joined is the process on whose standard streams boxd is reached.
+// joined returns the process whose standard streams are the connection to boxd.
 func joined(r *round) (pid string, err error) {
 	for _, p := range marked(r.id) {
-		// start stays for the first connection
+		// The first connection is that of boxd start.
 		if strings.Contains(p.args, "boxd join ") || strings.Contains(p.args, " start -linger ") {
 			return strconv.Itoa(p.pid), nil
 		}
@@ -40,7 +40,7 @@ func joined(r *round) (pid string, err error) {
 	return "", errors.New("nobody has joined")
 }
 
-// serving is the process of sshd's that serves the connection.
+// serving returns the sshd process that serves the connection.
 func serving(r *round) (pid string, err error) {
 	pid, err = joined(r)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// theMachine prepares a Linux of its own, on this machine's files, and runs the rest of its
+// theMachine is a script that prepares a Linux on this machine's files, and runs its other
 // arguments in it.
 const theMachine = `#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root USER=root SANDSHELL_TEST=all
@@ -33,10 +33,10 @@ echo o >/proc/sysrq-trigger
 sleep 60
 `
 
-// A clock is its machine's, and no container has one of its own: that one is set, forward by a day
-// and back by two, on a machine which is a program of this one (User Mode Linux).
+// TestFaultsClock sets the clock forward by a day and back by two. A container has no clock of its
+// own, so the test runs in a machine that is a program of this one (User Mode Linux).
 func TestFaultsClock(t *testing.T) {
-	// its registers are more than UML had room for before Linux 6.13
+	// Before Linux 6.13, UML had no room for the registers of such a processor.
 	if cpu, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(cpu), " amx_tile") {
 		t.Skip("Debian's User Mode Linux does not start on a processor with AMX (\"ptrace set fp " +
 			"regs failed\"): run it on another")
@@ -56,7 +56,7 @@ func TestFaultsClock(t *testing.T) {
 	if testenv.Full() {
 		rounds = 30
 	}
-	runtime.LockOSThread() // that it ends with this program, the kernel ties to the thread
+	runtime.LockOSThread() // the kernel ends the child with the thread that started it
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(t.Context(), linux, "mem=1G", "rootfstype=hostfs", "root=/dev/root",
 		"ro", "quiet", "con=null", "con0=null,fd:1",

@@ -8,7 +8,7 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// withClock adds, where it is asked for, the fault that sets the machine's clock.
+// withClock adds the fault that sets the machine's clock, if the flag asks for it.
 func withClock(faults []fault) []fault {
 	if !*clockFlag {
 		return faults

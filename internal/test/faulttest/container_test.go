@@ -21,9 +21,9 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// containers are places in containers, each at the end of a wire of its own.
+// containers makes places in containers. Each is reached over a Wire of its own.
 type containers struct {
-	docker *client.Client // past the wires
+	docker *client.Client // not over a Wire
 	socket string
 }
 
@@ -86,7 +86,7 @@ func closed(w *Wire) error {
 	return nil
 }
 
-// serveEcho starts the server in the box, and waits until it answers.
+// serveEcho starts an echo server in the box, and waits until it answers.
 func serveEcho(ctx context.Context, p *place) error {
 	if _, err := p.box.Background(ctx, "socat TCP-LISTEN:7000,fork,reuseaddr PIPE"); err != nil {
 		return err
@@ -103,7 +103,7 @@ func serveEcho(ctx context.Context, p *place) error {
 	}
 }
 
-// inside executes a script in a container, past the library. The script must succeed.
+// inside executes a script in a container without the library. The script must succeed.
 func (c *containers) inside(id, script string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
@@ -128,7 +128,8 @@ func (c *containers) inside(id, script string) error {
 	return err
 }
 
-// transportFaults hit the way to a box, which is lost by it if there is a cause.
+// transportFaults returns the faults of the connection to a box. If there is a cause, they lose the
+// box.
 func transportFaults(cause sandbox.LostCause) []fault {
 	on := func(name string, do func(w *Wire, rng *rand.Rand)) fault {
 		return fault{name: name, cuts: cause == "", cause: cause,
@@ -157,7 +158,7 @@ func transportFaults(cause sandbox.LostCause) []fault {
 	}
 }
 
-// delayed is a fault of the transport that loses nothing.
+// delayed is a fault of the connection that loses nothing.
 var delayed = fault{name: "delayed", do: func(r *round, rng *rand.Rand) error {
 	r.wire.Delay(20*time.Millisecond + upTo(rng, 100*time.Millisecond))
 	time.Sleep(time.Second)
@@ -165,7 +166,7 @@ var delayed = fault{name: "delayed", do: func(r *round, rng *rand.Rand) error {
 	return nil
 }}
 
-// processFaults kill programs of the box.
+// processFaults returns the faults that kill programs of the box.
 func processFaults() []fault {
 	kill := func(names string) func(r *round, rng *rand.Rand) error {
 		return func(r *round, _ *rand.Rand) error { return r.inside(names) }
@@ -177,7 +178,7 @@ func processFaults() []fault {
 	}
 }
 
-// unplugged is a fault of the transport that lasts.
+// unplugged is a fault of the connection that lasts for a while.
 var unplugged = fault{name: "unplugged", cuts: true, do: func(r *round, rng *rand.Rand) error {
 	r.wire.Unplug(true)
 	outage := 100*time.Millisecond + upTo(rng, 2500*time.Millisecond)
@@ -199,7 +200,7 @@ func (c *containers) faults() []fault {
 	return append(append(all, c.containerFaults()...), c.exhaustions()...)
 }
 
-// containerFaults do to a container what its engine can do.
+// containerFaults returns the faults that an engine can cause: kill, stop, pause and so on.
 func (c *containers) containerFaults() []fault {
 	ctx := context.Background()
 	keep := func(config *sshbox.Config) { config.Keep = true }
@@ -227,7 +228,7 @@ func (c *containers) containerFaults() []fault {
 		}),
 		ends("removed", sandbox.LostRemoved, nil, func(id string) error {
 			_, err := c.docker.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true})
-			if errdefs.IsConflict(err) || errdefs.IsNotFound(err) { // its own removal is faster
+			if errdefs.IsConflict(err) || errdefs.IsNotFound(err) { // the box was faster
 				return nil
 			}
 			return err
@@ -235,9 +236,9 @@ func (c *containers) containerFaults() []fault {
 		ends("ended from inside", sandbox.LostEnded, nil, func(id string) error {
 			ended := c.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{
 				Condition: container.WaitConditionNotRunning})
-			c.inside(id, "kill -TERM 1") // whose end the engine may no longer know
+			c.inside(id, "kill -TERM 1") // the engine may not know how this script ends
 			select {
-			case <-ended.Result: // boxd ends its programs first: until then the box is there
+			case <-ended.Result: // until boxd has ended its programs, the box is there
 				return nil
 			case err := <-ended.Error:
 				if errdefs.IsNotFound(err) {
@@ -261,7 +262,7 @@ func (c *containers) containerFaults() []fault {
 	}
 }
 
-// exhaustions use up what the container may have.
+// exhaustions returns the faults that use up the limits of the container.
 func (c *containers) exhaustions() []fault {
 	in := func(name, script, want string, config func(*sshbox.Config)) fault {
 		return fault{name: name, kills: true, exhausts: true, config: config,
@@ -296,7 +297,7 @@ func (c *containers) exhaustions() []fault {
 	}
 }
 
-// useUp has boxd keep so much output that the container runs out of memory.
+// useUp makes boxd keep so much output that the container runs out of memory.
 func useUp(r *round, _ *rand.Rand) error {
 	var printing sync.WaitGroup
 	defer printing.Wait()
@@ -319,7 +320,7 @@ func useUp(r *round, _ *rand.Rand) error {
 	}
 }
 
-// A blocked writer takes nothing until the round stops.
+// A blocked is a writer that blocks until the round stops.
 type blocked struct{ stop chan struct{} }
 
 func (b blocked) Write(p []byte) (int, error) {

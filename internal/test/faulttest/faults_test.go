@@ -25,18 +25,18 @@ var (
 		"machine's own; see TestFaultsClock")
 )
 
-// Whatever a fault has hit returns within 10 s: 8 of them may be the silence after which a
-// connection is given up, the rest is for a new one and what then is to be done.
+// A call that a fault has hit returns within 10 s. Up to 8 s may pass until a silent connection is
+// given up. The rest is for a new connection and the call itself.
 const (
 	promised = 10 * time.Second
 	silence  = 8 * time.Second
 )
 
-// allowed is what a round may take where making its box took so long: on a machine that has much
-// else to do, a new connection takes its time too.
+// allowed returns how long a call of a round may take if making its box took that long. On a busy
+// machine a new connection takes longer too.
 func allowed(making time.Duration) time.Duration { return max(promised, silence+2*making) }
 
-// Boxes in containers.
+// TestFaultsContainer is the fault run with boxes in containers.
 func TestFaultsContainer(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes hundreds of boxes: single faults are "+
 		"tried every day")
@@ -45,7 +45,7 @@ func TestFaultsContainer(t *testing.T) {
 	faultRun(t, withClock(p.faults()), 200, 3000, p.place, func() { p.docker.Close() })
 }
 
-// Boxes on a machine with an sshd, this one, without boxd.
+// TestFaultsSSH is the fault run with boxes on this machine, by its sshd and without boxd.
 func TestFaultsSSH(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are "+
 		"tried every day")
@@ -53,7 +53,7 @@ func TestFaultsSSH(t *testing.T) {
 	faultRun(t, withClock(p.faults()), 50, 1000, p.place, func() {})
 }
 
-// Boxes of boxd on such a machine.
+// TestFaultsBoxd is the fault run with boxes on this machine, by its sshd and with boxd.
 func TestFaultsBoxd(t *testing.T) {
 	testenv.NeedsAllUnless(t, *roundsFlag > 0, "it makes a hundred boxes: single faults are "+
 		"tried every day")
@@ -64,8 +64,8 @@ func TestFaultsBoxd(t *testing.T) {
 // A placer makes the place of one round.
 type placer func(r *round) (*place, error)
 
-// faultRun makes so many rounds, each with the fault that its seed chooses, and prints what came of
-// them. rest lets go of what the places share.
+// faultRun runs the rounds, each with the fault that its seed chooses, and prints their results.
+// rest releases what the places share.
 func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, rest func()) {
 	switch {
 	case *roundsFlag > 0:
@@ -105,7 +105,7 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 	t.Logf("\n%s", sum)
 	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(
 		descriptors); time.Sleep(10 * time.Millisecond) {
-		runtime.GC() // it closes the pipes that package net keeps for splice(2)
+		runtime.GC() // closes the pipes that package net keeps for splice(2)
 		if time.Now().After(end) {
 			t.Errorf("these descriptors are open: %q; these were: %q", openDescriptors(),
 				descriptors)
@@ -114,11 +114,11 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 	}
 }
 
-// openDescriptors tells this process's descriptors, where /proc does.
+// openDescriptors returns this process's open descriptors. Without /proc it returns none.
 func openDescriptors() (open []string) {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
-		// else it was ReadDir's own
+		// If this fails, the descriptor was that of ReadDir.
 		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			open = append(open, link)
 		}

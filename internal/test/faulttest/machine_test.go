@@ -25,7 +25,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A machine is this one, reached through an sshd. Each place has a wire of its own.
+// A machine makes places on this machine, by its sshd. Each is reached over a Wire of its own.
 type machine struct {
 	server *sshdtest.Server
 	echo   string
@@ -80,7 +80,7 @@ func (m *machine) place(r *round) (*place, error) {
 	}
 	p.inside = func(script string) error { return exec.Command("sh", "-c", script).Run() }
 	p.gone = func() error {
-		if r.fault.cause == sandbox.LostRemoved { // boxd could not end its programs any more
+		if r.fault.cause == sandbox.LostRemoved { // boxd could not end its programs
 			config.Address = p.server.Address
 			if _, err := (sshbox.Machine{DialConfig: config}).Reap(
 				context.Background()); err != nil {
@@ -98,14 +98,14 @@ func (m *machine) place(r *round) (*place, error) {
 	return p, nil
 }
 
-// A process is one of a round's on this machine.
+// A process is a process of a round on this machine.
 type process struct {
 	pid  int
 	name string
 	args string
 }
 
-// marked finds the processes that have an environment variable.
+// marked returns the processes that have an environment variable.
 func marked(variable string) (found []process) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -125,7 +125,7 @@ func marked(variable string) (found []process) {
 	return found
 }
 
-// kill kills the round's processes of these names.
+// kill returns a fault that kills the round's processes with these names.
 func kill(names ...string) func(*round, *rand.Rand) error {
 	return func(r *round, _ *rand.Rand) error {
 		for _, p := range marked(r.id) {
@@ -137,8 +137,8 @@ func kill(names ...string) func(*round, *rand.Rand) error {
 	}
 }
 
-// parent is the process that has started the box's programs: boxd, or the sshd's that serves the
-// connection.
+// parent returns the process that has started the box's programs: boxd, or the sshd process that
+// serves the connection.
 func parent(r *round) (pid string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
@@ -158,7 +158,7 @@ func (m *machine) faults() []fault {
 		fault{name: "sshd paused", do: paused(parent)})
 }
 
-// signalled signals a process of the round.
+// signalled returns a fault that signals a process of the round.
 func signalled(signal string, find func(*round) (pid string, err error)) func(*round,
 	*rand.Rand) error {
 	return func(r *round, _ *rand.Rand) error {
@@ -170,7 +170,7 @@ func signalled(signal string, find func(*round) (pid string, err error)) func(*r
 	}
 }
 
-// paused stops a process of the round for up to two seconds.
+// paused returns a fault that stops a process of the round for up to two seconds.
 func paused(find func(*round) (pid string, err error)) func(*round, *rand.Rand) error {
 	return func(r *round, rng *rand.Rand) error {
 		pid, err := find(r)

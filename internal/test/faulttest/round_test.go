@@ -17,36 +17,36 @@ import (
 	"github.com/sandshell/sandshell/sshbox"
 )
 
-// A fault is one kind of fault, and what it may do to a box.
+// A fault is a kind of fault, and what it may do to a box.
 type fault struct {
 	name string
 	// returns when it has hit, or when it is over if it passes
 	do     func(r *round, rng *rand.Rand) error
-	config func(*sshbox.Config) // the container that it needs
+	config func(*sshbox.Config) // changes the Config of the container; may be nil
 
-	cause    sandbox.LostCause // the box is lost, and this is why; "": it is not
+	cause    sandbox.LostCause // why the box is lost; "" if it is not
 	cuts     bool              // copies and dialed connections may be cut
-	kills    bool              // programs are killed: their results tell
-	exhausts bool              // the system may refuse: its error tells
-	restarts bool              // the machine's server: it is the round's own
-	scripts  bool              // over a plain sshd, copies are made by scripts: they are killed too
+	kills    bool              // programs are killed, and their results say so
+	exhausts bool              // the system may refuse calls
+	restarts bool              // the sshd is restarted, so the round needs one of its own
+	scripts  bool              // copies are made by scripts, which are killed too
 }
 
 func (f *fault) lost() bool { return f.cause != sandbox.LostUnknown }
 
-// A place is where a round's box is, and how to get at it from outside.
+// A place is a round's box, with what a test needs to reach it from outside.
 type place struct {
 	box    sandbox.Sandbox
 	wire   *Wire
-	dir    string                    // a directory in the box, to work in
+	dir    string                    // a directory in the box for the workers
 	echo   string                    // the address, in the box, of a server that echoes
-	inside func(script string) error // executes a script in the box, past the library
+	inside func(script string) error // executes a script in the box without the library
 	// the container's; on a machine a variable that the box's programs have
 	id     string
 	server *sshdtest.Server // of a machine
-	gone   func() error     // after the box's Close: what is left?
-	untold func() bool      // what has ended the box, the engine cannot tell
-	blind  bool             // nobody sees there what a program waits for
+	gone   func() error     // after the box's Close: returns an error if something is left
+	untold func() bool      // reports whether the engine does not know what ended the box
+	blind  bool             // the host cannot see what a program waits for
 }
 
 // A round is a box that works while a fault hits it.
@@ -60,11 +60,11 @@ type round struct {
 	limit time.Duration
 
 	mu     sync.Mutex
-	struck time.Time // when the fault had hit; zero until then
+	struck time.Time // when the fault had hit; zero before
 	stop   chan struct{}
 }
 
-// callLimit is for calls that hang.
+// callLimit bounds each call, in case it hangs.
 const callLimit = time.Minute
 
 func (r *round) errorf(format string, args ...any) {
@@ -120,7 +120,7 @@ func (r *round) run(build placer) {
 	r.closes()
 }
 
-// closes closes the box. Nothing is left.
+// closes closes the box, and checks that nothing is left.
 func (r *round) closes() {
 	began := time.Now()
 	if err := r.box.Close(); err != nil {
@@ -144,7 +144,7 @@ func (r *round) closes() {
 	}
 }
 
-// took notes how long it took until something returned.
+// took records how long a call took.
 func (r *round) took(what string, d time.Duration) {
 	if d > r.limit {
 		r.errorf("%s returned after %v, of %v allowed", what, d, r.limit)
@@ -156,14 +156,14 @@ func (r *round) took(what string, d time.Duration) {
 	})
 }
 
-// A mistake is a result that is not what it should be.
+// A mistake is a wrong result.
 type mistake string
 
 func (m mistake) Error() string { return string(m) }
 
 func mistakef(format string, args ...any) error { return mistake(fmt.Sprintf(format, args...)) }
 
-// try makes a call, and judges what comes of it. resumes says that the call goes on after a cut. It
+// try makes a call and checks its error. resumes says that the call goes on after a cut. try
 // reports whether the call succeeded.
 func (r *round) try(what string, resumes bool, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
@@ -197,7 +197,7 @@ func (r *round) try(what string, resumes bool, call func(ctx context.Context) er
 	return false
 }
 
-// kindOf names the error, if it is one that this fault may cause.
+// kindOf returns a name for the error if this fault may cause it, and "" otherwise.
 func (r *round) kindOf(err error, resumes bool) string {
 	var wrong mistake
 	var lost *sandbox.LostError
@@ -226,12 +226,12 @@ func (r *round) kindOf(err error, resumes bool) string {
 	return ""
 }
 
-// A killedError says that a program of the box was killed, as its result has told.
+// A killedError says that a program of the box was killed, according to its result.
 type killedError struct{ how string }
 
 func (k *killedError) Error() string { return k.how }
 
-// isUsable expects the box to do all that it did before.
+// isUsable checks that the box does all that it did before the fault.
 func (r *round) isUsable(workers []*worker) {
 	recover := func() {
 		for _, w := range workers {
@@ -240,10 +240,10 @@ func (r *round) isUsable(workers []*worker) {
 			}
 		}
 	}
-	if r.fault.kills { // of a shell that was killed while it was idle, the next Result tells
+	if r.fault.kills { // if an idle shell was killed, the next Result says so
 		recover()
 	}
-	r.fault.kills, r.fault.cuts, r.fault.exhausts = false, false, false // that is over
+	r.fault.kills, r.fault.cuts, r.fault.exhausts = false, false, false // the fault is over
 	recover()
 	r.findsNothing()
 	w := &worker{round: r, s: r.box, rng: rand.New(rand.NewPCG(r.seed, 99)), counts: -1}
@@ -252,7 +252,7 @@ func (r *round) isUsable(workers []*worker) {
 	}
 }
 
-// findsNothing expects nothing to be left of copies that were cut short.
+// findsNothing checks that interrupted copies have left no temporary files.
 func (r *round) findsNothing() {
 	r.try("looking for what copies have left", true, func(ctx context.Context) error {
 		var out bytes.Buffer
@@ -265,7 +265,7 @@ func (r *round) findsNothing() {
 	})
 }
 
-// isLost expects every call to say so.
+// isLost checks that every call says that the box is lost.
 func (r *round) isLost() {
 	lost := func(what string, call func(ctx context.Context) error) {
 		r.try(what, false, func(ctx context.Context) error {
@@ -297,7 +297,7 @@ func (r *round) isLost() {
 	})
 }
 
-// upTo is a random duration below d.
+// upTo returns a random duration below d.
 func upTo(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(d)))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A summary is what came of the rounds.
+// A summary counts the results of all rounds.
 type summary struct {
 	faults []fault
 
@@ -18,12 +18,12 @@ type summary struct {
 	wrong []string
 }
 
-// A line is what came of the rounds of one fault.
+// A line counts the results of the rounds of one fault.
 type line struct {
 	rounds, right, wrong int
 	typed                map[string]int
 	slowest              time.Duration
-	what                 string // was slowest
+	what                 string // the slowest call
 }
 
 func (s *summary) add(name string, do func(*line)) {
@@ -37,7 +37,7 @@ func (s *summary) add(name string, do func(*line)) {
 	do(l)
 }
 
-// String is a table: a line for each fault.
+// String returns a table with a line for each fault.
 func (s *summary) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *summary) String() string {
 	}
 	row("all", total)
 	w.Flush()
-	// said before, among the rest; whoever sees the end of a log sees them here
+	// The failures are in the log already. They come again at its end, where they are easy to find.
 	for _, wrong := range s.wrong {
 		fmt.Fprintln(&text, wrong)
 	}

@@ -1,6 +1,6 @@
-// Package faulttest has a wire that can be cut, delayed, stalled, closed in halves and made to
-// change a byte. Its own tests are the fault run: boxes that work while a fault hits them, over and
-// over; "make faults" prints the table.
+// Package faulttest provides a Wire, a proxy that can cut, delay, stall, half-close and corrupt the
+// connections that it carries. The package's own tests are the fault run: boxes that work while
+// faults hit them. "make faults" prints its table.
 package faulttest
 
 import (
@@ -18,7 +18,7 @@ type Wire struct {
 	stream  func(piece []byte) bool
 
 	mu     sync.Mutex
-	server string // where new connections go
+	server string // the address to which new connections go
 	pairs  map[*pair]struct{}
 	dead   bool // new connections are cut too
 	wg     sync.WaitGroup
@@ -106,13 +106,13 @@ func (w *Wire) Swallow(way Way) {
 	w.each(way, func(l *lane) { l.swallow.Store(true) })
 }
 
-// Hold makes the current streams that way stand still: the wire reads no more of them.
+// Hold stalls the current streams that way: the wire stops reading from them.
 func (w *Wire) Hold(way Way) {
 	w.each(way, func(l *lane) { l.once.Do(func() { close(l.held) }) })
 }
 
-// HalfClose ends that way of the current streams: the other end reads io.EOF, and later pieces are
-// lost.
+// HalfClose ends that way of the current streams. The other end reads io.EOF, and later pieces are
+// dropped.
 func (w *Wire) HalfClose(way Way) {
 	w.each(way, func(l *lane) {
 		l.swallow.Store(true)
@@ -161,7 +161,7 @@ func (p *pair) close() {
 	})
 }
 
-// serve carries what comes to a listener until that is closed.
+// serve carries the connections of a listener until the listener is closed.
 func (w *Wire) serve(l net.Listener) {
 	for {
 		a, err := l.Accept()

@@ -18,17 +18,17 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A worker does the same work over and over, and knows what has to come of it.
+// A worker does the same work repeatedly, and checks the results.
 type worker struct {
 	*round
 	work   work
 	rng    *rand.Rand
-	s      sandbox.Session // its own; nil if it needs none
-	counts int             // commands that the session has counted; -1: it counts none
+	s      sandbox.Session // the worker's own; nil if it needs none
+	counts int             // how many commands the session has counted; -1 if it counts none
 	calls  int
 }
 
-// A work is a kind of work. A fresh worker does it once before the fault.
+// A work is a kind of work. Each worker does it once before the fault.
 type work struct {
 	name    string
 	session bool
@@ -45,7 +45,7 @@ var (
 	dials    = work{"Dial", false, false, (*worker).dial}
 )
 
-// workers chooses who works, and opens the sessions.
+// workers chooses the workers of a round, and opens their sessions.
 func (r *round) workers(rng *rand.Rand) ([]*worker, error) {
 	kinds := []work{executes, answers, jobs, runs, copies, dials}
 	if r.blind {
@@ -78,30 +78,30 @@ func (w *worker) loop() {
 		ok := w.try(w.work.name, w.work.resumes, func(ctx context.Context) error {
 			return w.work.do(w, ctx)
 		})
-		if !ok && (w.fault.lost() || w.s != nil) { // nobody knows what the session has counted
+		if !ok && (w.fault.lost() || w.s != nil) { // the session may have counted the command
 			return
 		}
 		select {
 		case <-w.stop:
 			return
-		case <-time.After(upTo(w.rng, 20*time.Millisecond)): // a model thinks
+		case <-time.After(upTo(w.rng, 20*time.Millisecond)): // a pause, as a model makes
 		}
 	}
 }
 
-// recover expects the worker's session to work.
+// recover checks that the worker's session works again.
 func (w *worker) recover() {
 	w.counts = -1
 	w.try("the same session's "+executes.name, true, w.execute)
 }
 
-// tag is a word that no other call uses.
+// tag returns a word that no other call uses.
 func (w *worker) tag() string {
 	w.calls++
 	return fmt.Sprintf("%s-%d-%d", w.work.name, w.rng.Uint32(), w.calls)
 }
 
-// exited checks a Result against what it has to be.
+// exited returns an error if a Result is not that of a command that printed want and exited with 0.
 func exited(r *sandbox.Result, err error, want string) error {
 	switch {
 	case err != nil:
@@ -125,7 +125,7 @@ func numbers(from, to int) string {
 	return b.String()
 }
 
-// execute has the shell count, and something print.
+// execute makes the shell count the command and print something.
 func (w *worker) execute(ctx context.Context) error {
 	tag, from := w.tag(), w.rng.IntN(10000)
 	to := from + w.rng.IntN(3000)
@@ -138,7 +138,7 @@ func (w *worker) execute(ctx context.Context) error {
 	return exited(r, err, want+"\n")
 }
 
-// answer answers a question.
+// answer executes a command that asks a question, and answers it.
 func (w *worker) answer(ctx context.Context) error {
 	tag := w.tag()
 	r, err := w.s.Execute(ctx, `read -r -p "who? " x && echo "it is $x"`)
@@ -152,13 +152,13 @@ func (w *worker) answer(ctx context.Context) error {
 		return err
 	}
 	r, err = w.s.Input(ctx, tag+"\n")
-	if errors.Is(err, sandbox.ErrIdle) && w.fault.kills { // the shell has ended meanwhile
+	if errors.Is(err, sandbox.ErrIdle) && w.fault.kills { // the shell was killed in the meantime
 		return &killedError{err.Error()}
 	}
 	return exited(r, err, tag+"\nit is "+tag+"\n")
 }
 
-// job runs a job that takes a while.
+// job runs a job that takes some time.
 func (w *worker) job(ctx context.Context) error {
 	tag, to := w.tag(), w.rng.IntN(20000)
 	j, err := w.box.Background(ctx, fmt.Sprintf("sleep 0.0%d && seq %d && sleep 0.0%d && echo %s",
@@ -173,7 +173,7 @@ func (w *worker) job(ctx context.Context) error {
 	return j.Forget()
 }
 
-// runCat has bytes come back.
+// runCat sends bytes through cat, and checks what comes back.
 func (w *worker) runCat(ctx context.Context) error {
 	in := w.bytes(1 << w.rng.IntN(21))
 	var out, errs bytes.Buffer
@@ -198,7 +198,7 @@ func (w *worker) bytes(n int) []byte {
 	return b
 }
 
-// copy copies a file into the box, has its sum made there, and copies it back.
+// copy copies a file into the box, compares its checksum there, and copies it back.
 func (w *worker) copy(ctx context.Context) error {
 	data, name := w.bytes(1<<w.rng.IntN(22)), w.tag()
 	sum := sha256.Sum256(data)
@@ -232,7 +232,7 @@ func (w *worker) copy(ctx context.Context) error {
 	return err
 }
 
-// dial talks to a server that echoes.
+// dial sends bytes to the echo server, and checks what comes back.
 func (w *worker) dial(ctx context.Context) error {
 	conn, err := w.box.Dial(ctx, "tcp", w.echo)
 	if err != nil {
@@ -242,7 +242,7 @@ func (w *worker) dial(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	for range 1 + w.rng.IntN(10) {
 		data := w.bytes(1 + w.rng.IntN(64<<10))
-		go conn.Write(data) // the error is the reader's too
+		go conn.Write(data) // if it fails, the read fails too
 		back := make([]byte, len(data))
 		if n, err := io.ReadFull(conn, back); err != nil {
 			if w.fault.kills && errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) &&

@@ -1,4 +1,4 @@
-// Package hostiletest tries places at which a box says more, or something else, than it should.
+// Package hostiletest tests code that reads what a hostile box sends: too much, or something wrong.
 package hostiletest
 
 import (
@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Heap is how much memory a hostile box may take of this program, beside what it takes when it is
+// Heap is how much memory of this program a hostile box may use, beyond what it uses when it is
 // idle.
 const Heap = 64 << 20
 
-// PeakOf returns how much memory call takes, at most, beside what there was before.
+// PeakOf returns the greatest amount of memory that call uses, beyond what was in use before.
 func PeakOf(call func()) int64 {
 	use := func() int64 {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapInuse)
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as programs have it
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the default of programs
 	runtime.GC()
 	idle := use()
 	var peak int64
@@ -44,7 +44,7 @@ func PeakOf(call func()) int64 {
 	return max(peak-idle, 0)
 }
 
-// A Case is a place at which a box is hostile.
+// A Case is a call that reads from a hostile box.
 type Case struct {
 	Name string
 	Call func(ctx context.Context, t *testing.T) error
@@ -52,10 +52,10 @@ type Case struct {
 	Time time.Duration // of Call's ctx; 0: Call is to return before it ends, which is long
 }
 
-// late is how much later than its ctx a call may return, on a machine with much to do.
+// late is how much later than its ctx a call may return, on a busy machine.
 const late = 20 * time.Second
 
-// Run runs the case. Its call must fail, in time, and take no more memory than Heap.
+// Run runs the case. The call must fail in time, and use no more memory than Heap.
 func (c Case) Run(t *testing.T) {
 	t.Run(c.Name, func(t *testing.T) {
 		limit := c.Time
@@ -71,7 +71,7 @@ func (c Case) Run(t *testing.T) {
 		t.Logf("%-32s peak above idle %6.1f MiB, %5.2f s: %.120v", t.Name(), float64(peak)/(1<<20),
 			took.Seconds(), err)
 		if peak > Heap {
-			t.Errorf("it takes %d MiB", peak>>20)
+			t.Errorf("the call takes %d MiB", peak>>20)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.Says) {
 			t.Errorf("%.1000v, want one that says %q", err, c.Says)
@@ -80,12 +80,12 @@ func (c Case) Run(t *testing.T) {
 			t.Error("the bound was not met: the time was")
 		}
 		if took > limit+late {
-			t.Errorf("it took %v, where %v were given", took, limit)
+			t.Errorf("the call took %v, and its limit is %v", took, limit)
 		}
 	})
 }
 
-// Endless returns a reader of piece, again and again.
+// Endless returns a reader that repeats piece without end.
 func Endless(piece string) io.Reader { return &endless{piece: piece} }
 
 type endless struct {
@@ -101,7 +101,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Times returns a reader of piece, n times.
+// Times returns a reader that repeats piece n times.
 func Times(piece string, n int) io.Reader {
 	return io.LimitReader(Endless(piece), int64(len(piece)*n))
 }

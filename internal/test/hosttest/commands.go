@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Shell is a program with Terminal.Commands, and all that its terminal shows.
+// A Shell is a program with Terminal.Commands, and all that its terminal has shown.
 type Shell struct {
 	shellbox.Process
 
@@ -25,8 +25,8 @@ type Shell struct {
 	shown bytes.Buffer
 }
 
-// StartShell starts a program with Terminal.Commands: sh -i if args is empty. The program is
-// released when the test ends.
+// StartShell starts a program with Terminal.Commands. If args is empty, the program is sh -i. The
+// program is closed when the test ends.
 func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	t.Helper()
 	if len(args) == 0 {
@@ -48,7 +48,7 @@ func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	return s
 }
 
-// Write takes what the terminal shows.
+// Write records what the terminal shows.
 func (s *Shell) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +114,8 @@ func Commands(t *testing.T, h shellbox.Host) {
 		s.Shows(t, "said <secret>")
 		s.Shows(t, "24 80")
 		require.NoError(t, s.Resize(25, 81))
-		s.Type(t, "echo never\n") // on the terminal nobody reads
-		// before the next: the kernel's echo and a program's output may mix within a line
+		s.Type(t, "echo never\n") // no program reads the terminal
+		// Wait for the echo, because the kernel may mix it with a program's output within a line.
 		s.Shows(t, "echo never\n")
 		s.Say(t, "echo last\n")
 		s.Shows(t, "\nlast\n")
@@ -145,13 +145,13 @@ func Commands(t *testing.T, h shellbox.Host) {
 		}
 		done := make(chan result, 1)
 		go func() {
-			// more than all windows and pipes on the way hold
+			// This is more than all windows and pipes on the way hold.
 			n, err := s.Commands().Write(make([]byte, 8<<20))
 			done <- result{n, err}
 		}()
 		select {
 		case r := <-done:
-			t.Fatalf("wrote %d bytes to nobody: %v", r.n, r.err)
+			t.Fatalf("wrote %d bytes, which no program reads: %v", r.n, r.err)
 		case <-time.After(50 * time.Millisecond):
 		}
 		free()
@@ -182,7 +182,8 @@ func Commands(t *testing.T, h shellbox.Host) {
 	})
 }
 
-// aliveOn reports whether the host, which may have ids of its own, has a process of that id.
+// aliveOn reports whether the host has a process with that id. A host may have process ids of its
+// own.
 func aliveOn(t testing.TB, h shellbox.Host, pid int) bool {
 	p, ok := h.(hostapi.Processes)
 	if !ok {
@@ -211,8 +212,8 @@ func Discard(t *testing.T, h interface {
 	ctx := t.Context()
 	for _, c := range []struct {
 		name, modes, text string
-		// the count: while typing goes on, the terminal may drop some itself, of lines that seem
-		// longer than it holds
+		// The bounds of the count. While input is typed, the terminal itself may drop parts of
+		// lines that look longer than it can hold.
 		least, most int
 	}{
 		{"Nothing", "", "", 0, 0},
@@ -238,7 +239,7 @@ func Discard(t *testing.T, h interface {
 				require.NoError(t, err)
 				n += dropped
 			}
-			if len(c.text) > 4<<10 { // more than a terminal holds
+			if len(c.text) > 4<<10 { // more than a terminal can hold
 				WaitFor(t, "all to be typed while it is dropped", func() bool {
 					drop()
 					select {

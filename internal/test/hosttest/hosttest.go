@@ -58,36 +58,35 @@ func Run(t testing.TB, h shellbox.Host, p shellbox.Program) Result {
 	return r
 }
 
-// Sh is the program that runs a script.
+// Sh returns a program that runs a script with sh.
 func Sh(script string) shellbox.Program {
 	return shellbox.Program{Args: []string{"sh", "-c", script}}
 }
 
-// WaitFor waits until ok, and ends the test when that takes too long.
+// WaitFor waits until ok reports true. If that takes too long, the test fails.
 func WaitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// Alive reports whether there is a process of that id on this machine.
+// Alive reports whether this machine has a process with that id.
 func Alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// Kill kills the process of that id on this machine, if there is one.
+// Kill kills the process with that id on this machine, if there is one.
 func Kill(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		p.Kill()
 	}
 }
 
-// Listen serves connections on this machine, until the test ends. (The machine of the tests is the
-// box, too.)
+// Listen serves connections on this machine, which is also the box, until the test ends.
 func Listen(t testing.TB, network, address string, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -115,7 +114,7 @@ func Listen(t testing.TB, network, address string, serve func(net.Conn)) net.Lis
 	return l
 }
 
-// Execute runs a program of this machine, which must succeed.
+// Execute runs a program on this machine. The program must succeed.
 func Execute(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {

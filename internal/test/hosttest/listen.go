@@ -71,13 +71,13 @@ func Serve(l net.Listener, serve func(net.Conn)) <-chan error {
 	return ended
 }
 
-// Echo sends back what it reads, and ends its half after the other end has ended its own.
+// Echo sends back what it reads, and closes its half when the other end has closed its own.
 func Echo(c net.Conn) {
 	io.Copy(c, c)
 	c.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// Echoed connects, sends, ends its half, and checks that all comes back.
+// Echoed connects, sends, closes its half, and checks that all comes back.
 func Echoed(network, address string, sent []byte) error {
 	conn, err := net.Dial(network, address)
 	if err != nil {
@@ -172,8 +172,8 @@ func listenRefused(t *testing.T, h shellbox.ListenHost) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// listenWaiting tests that connections wait to be accepted, and that Close turns away those that
-// wait and leaves those that have been accepted.
+// listenWaiting tests that connections wait to be accepted. Close rejects those that wait, and
+// leaves those that have been accepted.
 func listenWaiting(t *testing.T, h shellbox.ListenHost) {
 	l := ListenOn(t, h, "tcp", "127.0.0.1:0")
 	dial := func() net.Conn {
@@ -189,7 +189,7 @@ func listenWaiting(t *testing.T, h shellbox.ListenHost) {
 	accepted, err := l.Accept()
 	require.NoError(t, err)
 	defer accepted.Close()
-	second := dial() // only now: which of two would be accepted first is not said
+	second := dial() // the first was accepted: of two that wait, either may be accepted first
 	require.NoError(t, l.Close())
 	rest, err := io.ReadAll(second)
 	require.Empty(t, rest, err)

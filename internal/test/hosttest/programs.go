@@ -58,7 +58,7 @@ func replaceEnv(t *testing.T, h shellbox.Host) {
 	})
 }
 
-// envProgram returns the path of env(1). (The machine of the tests is the box, too.)
+// envProgram returns the path of env(1) on this machine, which is also the box.
 func envProgram(t testing.TB) string {
 	p, err := exec.LookPath("env")
 	require.NoError(t, err)

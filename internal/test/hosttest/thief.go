@@ -46,10 +46,10 @@ while pipe >= 0 and time.time() < begin + 5:
         break
 `
 
-// Thief runs a program of the same user that tries to take the next command of a session, and to
-// answer it. how says by what means: "open" (by /proc/PID/fd), "pidfd" (by pidfd_getfd, for
-// programs that may trace) or "continues" (the same, and the shell then goes on). Thief tests that
-// nothing can be opened, and that where the command can be taken otherwise, the answer is no
+// Thief runs a program of the same user that tries to take the next command of a session and to
+// forge its answer. how is the means: "open" (/proc/PID/fd), "pidfd" (pidfd_getfd, for programs
+// that may trace) or "continues" (the same, after which the shell goes on). Thief checks that the
+// program can open nothing. If it can take the command in another way, its answer must not become a
 // result. The box needs python3.
 func Thief(t *testing.T, box sandbox.Sandbox, how string) {
 	for range 20 {
@@ -65,7 +65,7 @@ func Thief(t *testing.T, box sandbox.Sandbox, how string) {
 	t.Error("the shell was always replaced before the thief had a command")
 }
 
-// steal returns what the thief says.
+// steal returns the output of the thief.
 func steal(t *testing.T, box sandbox.Sandbox, how string) string {
 	ctx := t.Context()
 	s, err := box.Open(ctx)
@@ -90,7 +90,7 @@ func steal(t *testing.T, box sandbox.Sandbox, how string) string {
 	require.NoError(t, err)
 	require.True(t, r.Restarted, "%+v %s", r, said())
 	require.NotEqual(t, "/forged", r.Cwd)
-	if r.ExitCode != 137 { // of a shell that was killed when the command had been taken
+	if r.ExitCode != 137 { // the status of a shell that was killed after the command was taken
 		require.Equal(t, 6, r.ExitCode)
 		require.Equal(t, "real\n", r.Output)
 	}

@@ -20,7 +20,7 @@ func Users(t *testing.T, h interface {
 	hostapi.Processes
 }) {
 	if os.Getuid() != 0 {
-		t.Skip("only root becomes another user: run it as root")
+		t.Skip("only root can become another user: run the test as root")
 	}
 	nobody, err := programs.ReadAccount("nobody", -1)
 	if err != nil {
@@ -55,7 +55,7 @@ func Users(t *testing.T, h interface {
 		p.Env = []string{"HOME=/tmp", "SHELL=/bin/sh"}
 		require.Equal(t, "65534 65534 65534 /tmp nobody nobody /bin/sh\n", Run(t, h, p).Stdout)
 	})
-	t.Run("Streams", func(t *testing.T) { // can be opened by name
+	t.Run("Streams", func(t *testing.T) { // the streams can be opened by name
 		r := Run(t, h, as("nobody", "echo out >/dev/stdout; echo err >/dev/stderr; cat /dev/stdin"))
 		require.Equal(t, Result{Stdout: "out\n", Stderr: "err\n"}, r)
 	})
@@ -67,7 +67,7 @@ func Users(t *testing.T, h interface {
 		require.Equal(t, "65534\nby name\n", r.Stdout)
 		require.Zero(t, r.Status.Code)
 	})
-	t.Run("Path", func(t *testing.T) { // what the user may not see is no match
+	t.Run("Path", func(t *testing.T) { // a program that the user may not see is not found
 		p := as("nobody", "")
 		p.Args, p.Env = []string{"true"}, []string{"PATH=" + hidden(t) + ":/usr/bin:/bin"}
 		require.Zero(t, Run(t, h, p).Status.Code)
@@ -101,7 +101,7 @@ func Users(t *testing.T, h interface {
 		started, err := h.Start(t.Context(), p)
 		require.NoError(t, err)
 		seen := false
-		for { // the shell may be about to fork
+		for { // repeat, because the shell may be about to fork
 			pids, err := h.Marked(t.Context(), p.Env[0])
 			require.NoError(t, err)
 			if len(pids) == 0 {
@@ -117,8 +117,8 @@ func Users(t *testing.T, h interface {
 	})
 }
 
-// hidden makes a directory that only root may enter, with a program "true" in it that fails. (The
-// machine of the tests is the box, too.)
+// hidden makes a directory that only root may enter, on this machine, which is also the box. It has
+// a program named "true" that fails.
 func hidden(t testing.TB) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/true", []byte("#!/bin/sh\nexit 9\n"), 0o755))

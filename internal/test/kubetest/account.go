@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Account makes a service account of a namespace that may do what a role says, and no more. It
-// returns a kubeconfig with which a program is that account. The role is a Role in YAML with the
-// name "sandshell". It must allow listing events.
+// Account makes a service account in a namespace, with only the rights of a role. It returns the
+// path of a kubeconfig for that account. role is a Role in YAML with the name "sandshell". It must
+// allow listing events.
 func (c *Cluster) Account(t testing.TB, namespace, name, role string) (kubeconfig string) {
 	t.Helper()
 	binding := `
@@ -40,7 +40,7 @@ subjects: [{kind: ServiceAccount, name: sandshell}]
 	account, err := of(kubeconfig)
 	require.NoError(t, err)
 	events := account.Core(t).Events(namespace)
-	require.Eventually(t, func() bool { // the API server learns of roles by a watch
+	require.Eventually(t, func() bool { // the API server sees new roles by a watch, so with a delay
 		_, err := events.List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)

@@ -1,13 +1,13 @@
 // Package kubetest gives tests a real Kubernetes cluster.
 //
-// If SANDSHELL_TEST_KUBECONFIG names a kubeconfig, it is that cluster. Else the tests of one
-// program share one that this package starts (package cluster, below this one) and [Main] ends. A
-// test that breaks a cluster starts one of its own. If the machine cannot run one, the tests skip
-// with the reason, or fail if CI is true.
+// If SANDSHELL_TEST_KUBECONFIG names a kubeconfig, the tests use that cluster. Otherwise the tests
+// of a program share a cluster that this package starts (with package cluster, below this one) and
+// [Main] ends. A test that breaks a cluster starts one of its own. If the machine cannot run a
+// cluster, the tests skip with the reason, or fail if CI is true.
 //
-// Its own clusters have no kube-proxy, DNS or registry, and do not enforce a NetworkPolicy. Pod
-// Security admission works. The test images of the local Docker engine are on every node, as
-// "sandshell-test" and so on: with imagePullPolicy IfNotPresent.
+// The clusters that this package starts have no kube-proxy, DNS or registry, and enforce no
+// NetworkPolicy. Pod Security admission works. The test images of the local Docker engine, such as
+// "sandshell-test", are on every node, for the imagePullPolicy IfNotPresent.
 package kubetest
 
 import (
@@ -42,23 +42,23 @@ const Env = "SANDSHELL_TEST_KUBECONFIG"
 // Shared and Start start have it.
 const BoxdImage = "localhost/sandshell-boxd:1"
 
-// A Cluster is a running cluster, whose nodes have been ready.
+// A Cluster is a running cluster whose nodes have become ready.
 type Cluster struct {
-	Kubeconfig string       // its path; its user may do all
-	Config     *rest.Config // what that says
-	program    *program     // nil if others have started it
+	Kubeconfig string       // the path of a kubeconfig whose user has all rights
+	Config     *rest.Config // the contents of Kubeconfig
+	program    *program     // nil if this package has not started the cluster
 }
 
-// program is "go run ./internal/test/kubetest/cluster". It ends when its input does, so also when
-// this process is killed.
+// program is "go run ./internal/test/kubetest/cluster". It ends when its input ends, so it ends
+// even if this process is killed.
 type program struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	answers *bufio.Reader
-	log     bytes.Buffer // to be read when it has ended
+	log     bytes.Buffer // may be read once the program has ended
 }
 
-// lacksError is what the machine lacks.
+// A lacksError says what the machine lacks for a cluster.
 type lacksError string
 
 func (e lacksError) Error() string { return string(e) }
@@ -123,8 +123,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns the cluster of the tests that do not break it: that of SANDSHELL_TEST_KUBECONFIG,
-// else one with a single node, which [Main] ends.
+// Shared returns the cluster for tests that do not break it: that of SANDSHELL_TEST_KUBECONFIG, or
+// one with a single node, which [Main] ends.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.once.Do(func() {
@@ -138,8 +138,8 @@ func Shared(t testing.TB) *Cluster {
 }
 
 // Start starts a cluster for one test, with 1 to 9 nodes, and ends it with the test. A node that
-// has been silent for grace counts as lost, and its pods are given up half as long after that. (The
-// figures of Kubernetes itself are 50 s and 300 s.)
+// has been silent for grace counts as lost. Its pods are evicted after half that time more.
+// (Kubernetes' own defaults are 50 s and 300 s.)
 func Start(t testing.TB, nodes int, grace time.Duration) *Cluster {
 	t.Helper()
 	c, err := start(nodes, grace)
@@ -153,16 +153,16 @@ func usable(t testing.TB, c *Cluster, err error) *Cluster {
 	t.Helper()
 	var lacks lacksError
 	if errors.As(err, &lacks) && os.Getenv("CI") != "true" {
-		t.Skip("no Kubernetes cluster here, for want of " + lacks + "; " + Env +
+		t.Skip("this machine cannot run a Kubernetes cluster: it lacks " + lacks + "; " + Env +
 			" may name the kubeconfig of another")
 	}
 	require.NoError(t, err)
 	return c
 }
 
-// Order gives a cluster of [Start]'s an order: "kill", "start", "pause" or "resume", and
-// "apiserver", "controller-manager", "scheduler", "etcd" or "node1" and so on. A node that is
-// paused has no network; one that is killed has lost its containers, and keeps its disk.
+// Order sends an order to a cluster that [Start] has started. verb is "kill", "start", "pause" or
+// "resume". part is "apiserver", "controller-manager", "scheduler", "etcd", or a node: "node1" and
+// so on. A paused node has no network. A killed node loses its containers and keeps its disk.
 func (c *Cluster) Order(t testing.TB, verb, part string) {
 	t.Helper()
 	require.NotNil(t, c.program, "Order is for a cluster of Start's")
@@ -184,7 +184,7 @@ func (c *Cluster) Core(t testing.TB) *typedv1.CoreV1Client {
 	return core
 }
 
-// Restricted are the labels of a namespace that takes only pods of the restricted Pod Security
+// Restricted are the labels of a namespace that admits only pods of the restricted Pod Security
 // Standard.
 var Restricted = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
 
@@ -197,7 +197,7 @@ func (c *Cluster) Namespace(t testing.TB, labels map[string]string) string {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "sandshell-test-", Labels: labels}},
 		metav1.CreateOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { // the cluster removes what is in it, and goes on doing so after the test
+	t.Cleanup(func() { // the cluster removes the contents, which may take longer than the test
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, core.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
@@ -206,9 +206,9 @@ func (c *Cluster) Namespace(t testing.TB, labels map[string]string) string {
 	require.NoError(t, err)
 	defer watch.Stop()
 	select {
-	case <-watch.ResultChan(): // a new namespace has but the one
+	case <-watch.ResultChan(): // a new namespace has no other service account
 	case <-time.After(time.Minute):
-		t.Fatal("no service account after a minute: is there a controller manager?")
+		t.Fatal("no service account after a minute: does a controller manager run?")
 	}
 	return ns.Name
 }

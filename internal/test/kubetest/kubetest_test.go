@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 
 const long = 2 * time.Minute // against hanging, for each step
 
-// Two nodes run pods that reach each other; a node that is killed is missed, and comes back; so
-// does the API server.
+// TestCluster runs pods on two nodes, which reach each other. It kills a node and the API server,
+// and starts them again.
 func TestCluster(t *testing.T) {
-	t.Parallel() // they wait
+	t.Parallel() // the tests mostly wait
 	testenv.NeedsAll(t, "it starts two nodes; no other test stands in for it")
 	sysctls := readSysctls(t)
-	state := "" // where there is no cluster
+	state := "" // "" if no cluster was started
 	t.Cleanup(func() { require.Equal(t, sysctls, readSysctls(t)) })
 	t.Cleanup(func() {
 		if state != "" {
@@ -70,7 +70,7 @@ func TestCluster(t *testing.T) {
 			require.Equal(t, "on-"+node+"\n", c.exec(t, ns, "on-"+node, "hostname"))
 			require.Equal(t, "on-"+other+"\n", c.exec(t, ns, "on-"+node, "wget", "-q", "-O", "-",
 				"http://"+ip[other]+":8080/hostname"))
-			// the API, as pods know it
+			// The API is reached as from any pod.
 			require.Empty(t, c.exec(t, ns, "on-"+node, "nc", "-w", "5", "10.96.0.1", "443", "-e",
 				"true"))
 		})
@@ -93,12 +93,12 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("Node", func(t *testing.T) {
 		c.Order(t, "kill", "node2")
-		// what kubebox makes of it, at each moment
+		// Package kube diagnoses the pod at each moment.
 		c.pod(t, ns, "on-node2", func(p *corev1.Pod) bool {
-			fate := kube.FateOf(p)
-			require.Contains(t, []sandbox.LostCause{"", sandbox.LostNode}, fate.Cause, fate.Lost)
+			found := kube.Diagnose(p)
+			require.Contains(t, []sandbox.LostCause{"", sandbox.LostNode}, found.Cause, found.Lost)
 			if p.DeletionTimestamp != nil {
-				require.Equal(t, sandbox.LostNode, fate.Cause, fate.Lost)
+				require.Equal(t, sandbox.LostNode, found.Cause, found.Lost)
 			}
 			return p.DeletionTimestamp != nil
 		})
@@ -109,9 +109,10 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// Kill -9 of a program that has started a cluster ends that, and leaves nothing.
+// TestKilled kills a program that has started a cluster. The cluster ends, and nothing is left of
+// it.
 func TestKilled(t *testing.T) {
-	t.Parallel() // they wait
+	t.Parallel() // the tests mostly wait
 	testenv.NeedsAll(t, "it starts a cluster; no other test stands in for it")
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "KUBETEST_TO_BE_KILLED=1")
@@ -149,9 +150,9 @@ func toBeKilled() {
 	select {}
 }
 
-// traces are what there is of the cluster with this directory: its files, its control groups, and
-// the processes that run its programs or are in one of its mount namespaces. Its interfaces and
-// mounts are in those.
+// traces returns what is left of the cluster with this directory: its files, its control groups,
+// and the processes that run its programs or are in one of its mount namespaces. The cluster's
+// interfaces and mounts exist only in those namespaces.
 func traces(t *testing.T, state string) []string {
 	t.Helper()
 	var all []string
@@ -164,7 +165,7 @@ func traces(t *testing.T, state string) []string {
 	processes, err := filepath.Glob("/proc/[0-9]*/mountinfo")
 	require.NoError(t, err)
 	for _, p := range processes {
-		mounts, _ := os.ReadFile(p) // it may have ended
+		mounts, _ := os.ReadFile(p) // the process may have ended
 		if bytes.Contains(mounts, []byte(strings.TrimPrefix(state, "/"))) {
 			command, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline"))
 			all = append(all, string(command))
@@ -196,7 +197,7 @@ func pod(name, node string, command ...string) *corev1.Pod {
 	}
 }
 
-// pod waits until a pod is as it should be.
+// pod waits until is reports true for a pod, and returns the pod.
 func (c *Cluster) pod(t *testing.T, ns, name string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	w, err := c.Core(t).Pods(ns).Watch(t.Context(), metav1.ListOptions{
@@ -205,7 +206,7 @@ func (c *Cluster) pod(t *testing.T, ns, name string, is func(*corev1.Pod) bool) 
 	return until(t, w, is)
 }
 
-// until returns the first object of a watch that is as it should be.
+// until returns the first object of a watch for which is reports true.
 func until[T any](t *testing.T, w watch.Interface, is func(*T) bool) *T {
 	t.Helper()
 	defer w.Stop()

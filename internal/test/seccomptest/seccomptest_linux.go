@@ -1,5 +1,5 @@
-// Package seccomptest makes this machine's kernel lack system calls, or refuse them, for tests:
-// like an older kernel, gVisor's, or one behind a container runtime's filter.
+// Package seccomptest makes system calls fail in tests, as an older kernel, gVisor or a container
+// runtime's filter does.
 package seccomptest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse makes these system calls fail with errno, for ever: in all of this process, or only on the
-// calling thread, to which the caller has locked its goroutine.
+// Refuse makes these system calls fail with errno until the process ends: in the whole process, or
+// only on the calling thread, to which the caller has locked its goroutine.
 func Refuse(errno unix.Errno, wholeProcess bool, calls ...uintptr) error {
 	// seccomp_data.nr
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}}

@@ -9,8 +9,7 @@ import (
 	"github.com/sandshell/sandshell/internal/test/hosttest"
 )
 
-// A Proxy is a wire to a server. It can be cut, it can go silent, and it can change what it
-// carries.
+// A Proxy carries connections to a server. It can cut them, go silent, and corrupt what it carries.
 type Proxy struct {
 	Address string // host and port on this machine
 
@@ -37,7 +36,7 @@ func StartProxy(t testing.TB, to string) *Proxy {
 				b[n-1] ^= 1
 			}
 			select {
-			case <-p.silent: // swallows
+			case <-p.silent: // drop the piece
 			default:
 				dst.Write(b[:n])
 			}
@@ -91,13 +90,13 @@ func (p *Proxy) Up() {
 	p.down = false
 }
 
-// Silence drops what comes from then on, either way. Call it once only.
+// Silence drops all later data in both directions. It may be called only once.
 func (p *Proxy) Silence() { close(p.silent) }
 
 // Corrupt changes a bit of the next piece that the server sends.
 func (p *Proxy) Corrupt() { p.corrupt.Store(true) }
 
-// Through returns the server as it is reached through a proxy, which ends with the test.
+// Through returns a Server that is reached through a proxy. The proxy ends with the test.
 func (s *Server) Through(t testing.TB) (*Server, *Proxy) {
 	p := StartProxy(t, s.Address)
 	return &Server{Address: p.Address, User: s.User, Key: s.Key, KeyFile: s.KeyFile,

@@ -31,7 +31,7 @@ import (
 // port of its own.
 type Server struct {
 	Address string     // host and port
-	User    string     // who may log in: this process's user
+	User    string     // the user who may log in, which is this process's user
 	Key     ssh.Signer // the user's key
 	KeyFile string     // the file that holds Key
 	HostKey ssh.PublicKey
@@ -105,7 +105,8 @@ func (s *Server) start(t testing.TB) {
 		"ListenAddress " + s.Address, "HostKey " + filepath.Join(s.Dir, "hostkey"), "PidFile none",
 		"AuthorizedKeysFile " + filepath.Join(s.Dir, "authorized_keys"), "StrictModes no",
 		"UsePAM no", "PrintLastLog no",
-		// bash, for which it is not the first shell, leaves ~/.bashrc alone
+		// With SHLVL=2, bash does not take itself for the first shell of a login, and leaves
+		// ~/.bashrc alone.
 		"PermitRootLogin prohibit-password", "SetEnv SHLVL=2",
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "UseDNS no",
 		"Subsystem sftp internal-sftp",
@@ -117,11 +118,11 @@ func (s *Server) start(t testing.TB) {
 	if !s.up() {
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
-		t.Fatalf("sshd does not come up: %s", &s.log)
+		t.Fatalf("sshd did not start: %s", &s.log)
 	}
 }
 
-// program is the path of this machine's sshd; "" if there is none.
+// program returns the path of this machine's sshd, or "" if there is none.
 func program() string {
 	path, err := exec.LookPath("/usr/sbin/sshd")
 	if err != nil {
@@ -166,12 +167,12 @@ func (s *Server) end() {
 	if s.cmd.ProcessState != nil {
 		return
 	}
-	sessions := s.Sessions() // first: when the parent has ended, they are init's children
+	sessions := s.Sessions() // before the parent ends, when they become init's children
 	s.cmd.Process.Kill()
 	for _, pid := range sessions {
 		exec.Command("kill", strconv.Itoa(pid)).Run()
 	}
-	s.cmd.Wait() // they have its standard error, too
+	s.cmd.Wait() // returns when the sessions have closed its standard error too
 }
 
 // Sessions returns the processes that serve the current connections.

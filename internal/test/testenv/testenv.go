@@ -1,4 +1,4 @@
-// Package testenv says which tests are to run: those that a person waits for, or all.
+// Package testenv decides which tests run: the fast ones, or all.
 package testenv
 
 import (
@@ -10,24 +10,24 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// All reports whether every test is to run: whether SANDSHELL_TEST is "all" or "full". There is no
-// other switch. "make test" does not set it, "make test-all" and "make nightly" do.
+// All reports whether every test runs, which is so if SANDSHELL_TEST is "all" or "full". There is
+// no other switch. "make test-all" and "make nightly" set it, and "make test" does not.
 func All() bool { return os.Getenv("SANDSHELL_TEST") == "all" || Full() }
 
-// Full reports whether every test is to run at its full count: SANDSHELL_TEST is "full".
+// Full reports whether every test runs at its full count, which is so if SANDSHELL_TEST is "full".
 func Full() bool { return os.Getenv("SANDSHELL_TEST") == "full" }
 
-// NeedsAll skips a test that "make test" leaves to "make test-all". The reason says what makes the
-// test long, and which test stands in for it every day.
+// NeedsAll skips the test unless All. The reason says why the test takes long, and which faster
+// test covers the same code.
 //
-// Where SANDSHELL_TEST_RECORD names a directory, NeedsAll records there which tests were left out
-// and which have passed. CI compares the two.
+// If SANDSHELL_TEST_RECORD names a directory, NeedsAll records there which tests were skipped and
+// which have passed. CI compares the two.
 func NeedsAll(t testing.TB, why string) {
 	t.Helper()
 	NeedsAllUnless(t, false, why)
 }
 
-// NeedsAllUnless is NeedsAll for a test that a flag of its own may ask for, too.
+// NeedsAllUnless does nothing if wanted, and is NeedsAll otherwise.
 func NeedsAllUnless(t testing.TB, wanted bool, why string) {
 	t.Helper()
 	if !All() && !wanted {
@@ -41,8 +41,7 @@ func NeedsAllUnless(t testing.TB, wanted bool, why string) {
 	})
 }
 
-// NeedsFull skips a test that CI leaves to "make nightly". The reason says which test stands in for
-// it in CI.
+// NeedsFull skips the test unless Full. The reason says which faster test covers the same code.
 func NeedsFull(t testing.TB, why string) {
 	t.Helper()
 	if !Full() {
@@ -71,8 +70,7 @@ func record(t testing.TB, list string) {
 	}
 }
 
-// Some adds an option to those of the conformance suite: only these groups run, unless every test
-// is to run.
+// Some returns an option of the conformance suite: unless All, only these groups run.
 func Some(names ...string) sandboxtest.Option {
 	if All() {
 		names = nil
@@ -80,8 +78,12 @@ func Some(names ...string) sandboxtest.Option {
 	return sandboxtest.Groups(names...)
 }
 
-// Suite adds sandboxtest.Full to the options of the conformance suite if Full.
+// Suite returns the options, with sandboxtest.Full added if Full, and sandboxtest.EveryTrial added
+// if All.
 func Suite(opts ...sandboxtest.Option) []sandboxtest.Option {
+	if All() {
+		opts = append(opts, sandboxtest.EveryTrial())
+	}
 	if Full() {
 		opts = append(opts, sandboxtest.Full())
 	}

@@ -5,6 +5,7 @@
 //
 //	go generate ./internal/boxd/bin              make them
 //	go run ./internal/tools/buildboxd -check     compare them, write nothing, fail if they differ
+//	go run ./internal/tools/buildboxd -overlay   make them outside the checkout, for tests
 package main
 
 import (
@@ -35,14 +36,16 @@ var architectures = []string{"amd64", "arm64"}
 
 func main() {
 	check := flag.Bool("check", false, "compare the files, write nothing, and fail if they differ")
+	overlay := flag.Bool("overlay", false, "if the files differ, make them in the user's cache, "+
+		"and print the name of a file for go's flag -overlay that puts them in place")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := run(*check, *overlay); err != nil {
 		fmt.Fprintln(os.Stderr, "buildboxd:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool) error {
+func run(check, overlay bool) error {
 	if version, _, _ := strings.Cut(runtime.Version(), " "); version != toolchain {
 		return inToolchain(version)
 	}
@@ -50,12 +53,16 @@ func run(check bool) error {
 	if err != nil {
 		return err
 	}
-	root, err := output(exec.Command("go", "list", "-m", "-f", "{{.Dir}}"), env)
+	list, err := output(exec.Command("go", "list", "-m", "-f", "{{.Dir}}"), env)
 	if err != nil {
 		return err
 	}
-	bin := filepath.Join(strings.TrimSpace(string(root)), "internal", "boxd", "bin")
-	made, err := files(strings.TrimSpace(string(root)), env)
+	root := strings.TrimSpace(string(list))
+	bin := filepath.Join(root, "internal", "boxd", "bin")
+	if overlay {
+		return printOverlay(root, bin, env)
+	}
+	made, err := files(root, env)
 	if err != nil {
 		return err
 	}
@@ -133,7 +140,7 @@ func files(root string, env []string) (map[string][]byte, error) {
 		}
 		made[name+".gz"] = compressed
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(binary), name)
-		fmt.Printf("%s: %d bytes, compressed %d\n", name, len(binary), len(compressed))
+		fmt.Fprintf(os.Stderr, "%s: %d bytes, compressed %d\n", name, len(binary), len(compressed))
 	}
 	made["SHA256SUMS"] = []byte(sums.String())
 	return made, nil

@@ -1,4 +1,4 @@
-"""Prints the names that it is asked for, and knows none of them."""
+"""A name server that knows no name, and prints the names that it is asked for."""
 import socket
 
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""execute_cli: runs a cell in this box's IPython kernel, and prints what a notebook would show. See main."""
+"""execute_cli runs a cell in an IPython kernel of this box, and prints what a notebook shows."""
 
 import argparse
 import base64
@@ -10,23 +10,30 @@ import re
 import signal
 import sys
 
-from kernels import Failure, Kernel, describe, room
+from kernels import Failure, Kernel, box_dir, describe
 
-# How many seconds a kernel may take to end when a cell has told it to.
+# How many seconds a kernel may take to end after a cell has told it to.
 EXIT_LIMIT = 5
 
-# What of a rich output becomes a file, in the order in which it is looked for.
-FILES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/svg+xml": "svg", "application/pdf": "pdf"}
+# The forms of an output that go to a file, the best first, and the file's extension.
+FILES = {
+    "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/svg+xml": "svg",
+    "application/pdf": "pdf",
+}
 
 
 def main():
     p = argparse.ArgumentParser(
         prog="execute_cli", usage="execute_cli [--kernel NAME] <CODE, or --restart, or --stop",
-        description="Runs the code on standard input in an IPython kernel, which keeps its state from call to call, and prints what a "
-        "notebook would show: output, the value of the last expression, where the figures are. The exit status is 1 if the code raised, "
-        "130 if it was interrupted. The first call starts the kernel, in the working directory.")
-    p.add_argument("--kernel", metavar="NAME", default="default", help="which kernel; default: %(default)s")
-    p.add_argument("--restart", action="store_true", help="end the kernel, if it runs, and start a fresh one")
+        description="Runs the code on standard input in an IPython kernel, which keeps its state "
+        "from call to call. Prints what a notebook shows: output, the value of the last "
+        "expression, and the names of files with figures. The exit status is 1 if the code raised "
+        "an exception, and 130 if it was interrupted. The first call starts the kernel in the "
+        "working directory.")
+    p.add_argument("--kernel", metavar="NAME", default="default",
+                   help="which kernel; default: %(default)s")
+    p.add_argument("--restart", action="store_true",
+                   help="end the kernel, if it runs, and start a fresh one")
     p.add_argument("--stop", action="store_true", help="end the kernel")
     for hidden in ("--check", "--connect", "--status"):  # for setup.sh and package jupyter
         p.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
@@ -34,7 +41,8 @@ def main():
     p.add_argument("--keep", type=int, help=argparse.SUPPRESS)
     a = p.parse_args()
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", a.kernel):
-        p.error("a kernel's name has up to 64 letters, digits, \"-\", \"_\" and \".\", and a letter or digit first")
+        p.error("a kernel's name has up to 64 letters, digits, \"-\", \"_\" and \".\", "
+                "and begins with a letter or a digit")
     kernel = Kernel(a.kernel)
     if a.check:
         check()
@@ -55,16 +63,16 @@ def main():
 
 
 def check():
-    """Fails if a kernel could not run. It imports little: this is asked of each box."""
+    """Fails if a kernel could not run. Imports little, because every box is checked."""
     import importlib.util
     for module in ("IPython", "ipykernel", "jupyter_client", "zmq"):
         if importlib.util.find_spec(module) is None:
             raise Failure("%s has no module %s" % (sys.executable, module))
-    import zmq  # noqa: F401: the one that is compiled
+    import zmq  # noqa: F401: a compiled module, which may be there and fail
 
 
 def execute(kernel, code):
-    with kernel.turn("lock"):  # not while another one starts or ends it
+    with kernel.turn("lock"):  # waits for a process that starts or ends the kernel
         status = kernel.status()
     if status.get("exit"):
         if not status["exit"].get("stopped"):
@@ -72,7 +80,7 @@ def execute(kernel, code):
         status = {}
     if "connection" not in status:
         status = kernel.connect()
-    # Whoever is interrupted while others' cells run has sent nothing yet.
+    # Only one execute_cli at a time sends a cell. An interrupt of one that waits ends it.
     with kernel.turn("turn"):
         return Cell(kernel, status["connection"]).run(code)
 
@@ -82,6 +90,7 @@ def died(kernel, how):
 
 
 def fresh(kernel):
+    """Returns a sentence that says how to start a fresh kernel."""
     name = "" if kernel.name == "default" else " --kernel " + kernel.name
     return "For a fresh one, without the state: execute_cli%s --restart" % name
 
@@ -93,13 +102,13 @@ class Cell:
         self.channels = Channels(connection, kernel.wait_for_end)
         self.id = None
         self.began = self.raised = False
-        self.exits = False  # it has told the kernel to
-        self.interrupted = None  # by which signal
+        self.exiting = False  # whether the cell has told the kernel to exit
+        self.interrupted = None  # the signal that interrupted it
         self.figures = 0
         self.count = 0
 
     def run(self, code):
-        """Runs it and returns the exit status."""
+        """Runs the cell and returns the exit status."""
         c = self.channels
         if not c.subscribe():
             return self.gone()
@@ -115,13 +124,14 @@ class Cell:
             "allow_stdin": terminal is not None, "stop_on_error": False,
         })
         replied = idle = False
-        probes = set()  # requests behind the cell: the kernel answers them after it
+        probes = set()  # requests that the kernel answers after the cell
         while not (replied and idle):
             ready = dict(c.poller.poll(1000 if replied or idle else None))
-            if not ready:  # the rest is overdue
+            if not ready:  # the reply or the end of the output is overdue
                 probes.add(c.send(c.shell, "kernel_info_request", {}))
             if self.interrupted and not self.began:
-                print("execute_cli: interrupted while the kernel ran another client's cell; this one will run after it", file=sys.stderr)
+                print("execute_cli: interrupted while the kernel ran another client's cell; "
+                      "this one will run after it", file=sys.stderr)
                 return 128 + self.interrupted
             if c.iopub in ready:
                 kind, content, parent, _ = c.receive(c.iopub)
@@ -135,7 +145,9 @@ class Cell:
                 if parent == self.id:
                     replied = True
                     self.reply(content)
-                elif parent in probes and not replied:  # an interrupt that hit the kernel as it showed a traceback has taken the reply with it
+                elif parent in probes and not replied:
+                    # An interrupt that hits the kernel while it formats a traceback also ends the
+                    # sending of the reply.
                     replied = self.raised = True
                     self.write(sys.stderr, "KeyboardInterrupt\n")
             elif c.stdin in ready:
@@ -146,17 +158,18 @@ class Cell:
                 c.receive(c.control)
             elif c.gone(ready):
                 return self.gone()
-        if self.exits:
-            self.exit()
+        if self.exiting:
+            self.wait_for_exit()
         if self.interrupted and self.raised:
             return 128 + self.interrupted
         return 1 if self.raised else 0
 
-    def exit(self):
-        """Waits for the kernel's end. A thread of a cell may hold that up: the kernel is stopped then."""
+    def wait_for_exit(self):
+        """Waits for the kernel's end. If a thread of a cell holds that up, stops the kernel."""
         if not self.channels.ends(EXIT_LIMIT):
             self.kernel.stop()
-        print("execute_cli: the cell has ended the kernel, by exit or quit. " + fresh(self.kernel), file=sys.stderr)
+        print("execute_cli: the cell has ended the kernel, by exit or quit. " + fresh(self.kernel),
+              file=sys.stderr)
 
     def gone(self):
         self.kernel.wait_for_end()
@@ -168,7 +181,7 @@ class Cell:
             self.channels.send(self.channels.control, "interrupt_request", {})
 
     def ask(self, content):
-        """Answers input() from the terminal: standard input has the code."""
+        """Reads the answer to input() from the terminal, because standard input has the code."""
         if content.get("password"):
             return getpass.getpass(content["prompt"])
         with open("/dev/tty", "r+b", buffering=0) as tty:
@@ -187,10 +200,10 @@ class Cell:
         if content["status"] == "aborted":
             print("execute_cli: the kernel has aborted the cell", file=sys.stderr)
         for part in content.get("payload") or []:
-            if part.get("source") == "page":  # what "name?" tells
+            if part.get("source") == "page":  # the answer to "name?"
                 self.rich(part["data"])
             elif part.get("source") == "ask_exit" and not part.get("keepkernel"):
-                self.exits = True
+                self.exiting = True
 
     def show(self, kind, content):
         if kind == "execute_input":
@@ -201,20 +214,24 @@ class Cell:
         elif kind in ("execute_result", "display_data", "update_display_data"):
             self.rich(content["data"])
         elif kind == "error":
-            self.write(sys.stderr, plain("\n".join(content["traceback"]) or content["ename"]) + "\n")
+            text = plain("\n".join(content["traceback"]) or content["ename"])
+            self.write(sys.stderr, text + "\n")
 
     def rich(self, data):
         for mime, extension in FILES.items():
             if mime in data:
-                self.write(sys.stdout, "[%s: %s]\n" % (mime, self.save(data[mime], mime, extension)))
+                name = self.save(data[mime], mime, extension)
+                self.write(sys.stdout, "[%s: %s]\n" % (mime, name))
                 return
         self.write(sys.stdout, plain(text_of(data)).rstrip("\n") + "\n")
 
     def save(self, text, mime, extension):
         """Writes a figure to a file and returns its name."""
         self.figures += 1
-        os.makedirs(os.path.join(room(), "figures"), mode=0o700, exist_ok=True)
-        name = os.path.join(room(), "figures", "%s-%d-%d.%s" % (self.kernel.name, self.count, self.figures, extension))
+        figures = os.path.join(box_dir(), "figures")
+        os.makedirs(figures, mode=0o700, exist_ok=True)
+        name = "%s-%d-%d.%s" % (self.kernel.name, self.count, self.figures, extension)
+        name = os.path.join(figures, name)
         with open(name, "wb") as f:
             f.write(text.encode() if mime.endswith("+xml") else base64.b64decode(text))
         return name
@@ -225,7 +242,7 @@ class Cell:
 
 
 def text_of(data):
-    """What is rich, as text. If its plain form says only which object it is, another one says more."""
+    """Returns an output as text. If its plain form only names the object, takes another form."""
     text = data.get("text/plain", "")
     if text and not re.fullmatch(r"<[\w.]+ object( at 0x[0-9a-f]+)?>", text):
         return text
@@ -240,17 +257,19 @@ def text_of(data):
 
 
 def text_of_html(source):
-    """The same as textOfHTML of package jupyter, and the same expressions."""
-    source = re.sub(r"(?is)<!--.*?-->|<(script|style|head)\b.*?</(script|style|head)\s*>", "", source)
+    """Does what textOfHTML of package jupyter does, with the same expressions."""
+    hidden = r"(?is)<!--.*?-->|<(script|style|head)\b.*?</(script|style|head)\s*>"
+    source = re.sub(hidden, "", source)
     source = re.sub(r"(?i)</t[dh]\s*>\s*", "\t", source)
     rest = r"""("[^"]*"|'[^']*'|[^"'>])*>"""
-    source = re.sub(r"(?i)(\s*</?(br|p|div|tr|li|h[1-6]|ul|ol|table|thead|tbody|pre)\b" + rest + r"\s*)+", "\n", source)
+    block = r"(\s*</?(br|p|div|tr|li|h[1-6]|ul|ol|table|thead|tbody|pre)\b" + rest + r"\s*)+"
+    source = re.sub("(?i)" + block, "\n", source)
     source = re.sub("</?[a-zA-Z!]" + rest, "", source)
     return html.unescape(source).strip()
 
 
 def plain(text):
-    """Text without the colours that IPython gives it."""
+    """Returns text without IPython's colours."""
     return re.sub("\x1b\\[[0-9;]*m", "", text)
 
 
@@ -265,7 +284,8 @@ if __name__ == "__main__":
         status = 1
     except KeyboardInterrupt:
         status = 130
-    except BrokenPipeError:  # nobody reads what the cell prints: the cell goes on, as in a notebook whose window is closed
+    except BrokenPipeError:
+        # Nobody reads the output. The cell goes on, as in a notebook whose window is closed.
         status = 1
     sys.stderr.flush()
-    os._exit(status)  # without waiting for ZeroMQ, which may have something left to send to a kernel that is gone
+    os._exit(status)  # does not wait for ZeroMQ, which may have messages for a kernel that has died

@@ -9,21 +9,23 @@ import sys
 import termios
 import threading
 
-# ipykernel imports debugpy where there is one, which doubles the time of its start, for a debugger
-# that nobody attaches. It stays importable for cells.
+# ipykernel imports debugpy if it is installed, which doubles the time of its start, for a debugger
+# that nobody attaches. Cells can still import it.
 sys.modules["debugpy"] = None
 from ipykernel.iostream import OutStream  # noqa: E402
 from ipykernel.kernelapp import IPKernelApp  # noqa: E402
 
 del sys.modules["debugpy"]
-sys.path[0] = ""  # as in a notebook: the working directory, not this file's
+sys.path[0] = ""  # the working directory, as in a notebook, instead of this file's directory
 
 
 class Stream(OutStream):
-    """Standard output or error of cells. What their children and libraries in C write arrives whole, and with the cell that ran then.
+    """Standard output or error of cells. The output of children and C libraries arrives whole, and
+    belongs to the cell that ran when it was written.
 
-    OutStream has a thread that reads it from a pipe. What that has not read when a cell ends, it takes for the next one's, or for nobody's; and a
-    character that the end of its buffer cuts in two ends it, so that who prints on waits for ever.
+    OutStream has a thread that reads this output from a pipe. What the thread has not read when a
+    cell ends goes to the next cell, or is lost. If its buffer ends within a character, the thread
+    ends, and processes that print more wait for ever.
     """
 
     def _setup_stream_redirects(self, name):
@@ -38,10 +40,10 @@ class Stream(OutStream):
             ended = any(not event & select.POLLIN for _, event in pipe.poll())
             if ended or not self._should_watch:
                 return
-            self._take()
+            self._read_pipe()
 
-    def _take(self):
-        """Takes what is in the pipe now."""
+    def _read_pipe(self):
+        """Reads what is in the pipe, and writes it as output of the cell."""
         with self._reading:
             n = struct.unpack("i", fcntl.ioctl(self._fid, termios.FIONREAD, b"\0" * 4))[0]
             if n > 0:
@@ -50,10 +52,10 @@ class Stream(OutStream):
                 os.write(self._original_stdstream_copy, data)
 
     def flush(self):
-        # The kernel flushes when a cell has ended. A process that a cell has forked has no such
-        # thread, and perhaps the lock for ever.
+        # The kernel flushes when a cell has ended. A process that a cell has forked must not wait
+        # for the lock: the thread that holds it does not exist there.
         if hasattr(self, "_reading") and self._is_master_process():
-            self._take()
+            self._read_pipe()
         super().flush()
 
 
@@ -63,8 +65,8 @@ class App(IPKernelApp):
         super().init_io()
 
     def init_iopub(self, context):
-        # What ZeroMQ cannot get rid of beyond that many messages it drops, and tells nobody. Its
-        # default of 1000 a loop with display() reaches.
+        # ZeroMQ drops messages beyond this number that it cannot send, and reports no error. A loop
+        # with display() reaches the default of 1000.
         context.sndhwm = 200_000
         super().init_iopub(context)
 

@@ -1,15 +1,17 @@
-"""The kernels of a box: starting, finding and ending them.
+"""Starts, finds and ends the kernels of a box.
 
-Each has a name and a directory, which its user alone may enter:
+A kernel has a name and a directory, which only its user may enter:
 
-    lock             held by who starts or ends the kernel
-    alive            held by the kernel's keeper as long as it lives
-    kernel.json      which kernel it is, its keeper, and what clients need, with the key that signs messages
-    connection.json  the last of it once more, for the kernel, which writes it anew while others might read
-    exit.json        how the last one ended
-    log              what it printed that is no cell's output
+    lock             locked by a process that starts or ends the kernel
+    alive            locked by the kernel's keeper as long as the kernel lives
+    kernel.json      the kernel's id, the keeper's process id, and what clients need to connect,
+                     with the key that signs messages
+    connection.json  what clients need to connect, for the kernel, which rewrites the file while
+                     others might read it
+    exit.json        how the last kernel ended
+    log              what the kernel printed outside of cells
 
-The keeper is a process that waits for the kernel's end and notes how it was.
+The keeper is a process that waits for the kernel's end and writes exit.json.
 """
 
 import fcntl
@@ -34,35 +36,36 @@ SOCKET_NAME_MAX = 100
 
 
 class Failure(Exception):
-    """Something to tell the user in one line."""
+    """An error whose text, one line, is for the user."""
 
 
 def box():
-    """The box that this process belongs to: its mark, without which of the box's sessions it is."""
+    """Returns the mark of the box that this process belongs to."""
     return os.environ.get("SANDSHELL_SESSION", "").split(".")[0]
 
 
-def writable():
-    """The plugin's directory; where that cannot be written, as in a read-only image, one that only the user may enter."""
+def writable_dir():
+    """Returns the plugin's directory. If it cannot be written, as in a read-only image, returns one
+    in /tmp that only the user may enter."""
     if os.access(HERE, os.W_OK):
         return HERE
     directory = "/tmp/sandshell-jupyter-%d" % os.getuid()
     os.makedirs(directory, mode=0o700, exist_ok=True)
-    s = os.lstat(directory)  # /tmp is everybody's
+    s = os.lstat(directory)  # another user may have made it
     if not stat.S_ISDIR(s.st_mode) or s.st_uid != os.getuid() or s.st_mode & 0o077:
         raise Failure("%s is not a directory that only its user may enter" % directory)
     return directory
 
 
-def room():
-    """The directory of all that belongs to this box: a plugin's directory may serve several."""
-    return os.path.join(writable(), "run", box()[:10] or "box")
+def box_dir():
+    """Returns the directory for the files of this box. Several boxes may share the plugin's."""
+    return os.path.join(writable_dir(), "run", box()[:10] or "box")
 
 
 class Kernel:
     def __init__(self, name):
         self.name = name
-        self.dir = os.path.join(room(), name)
+        self.dir = os.path.join(box_dir(), name)
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -79,12 +82,13 @@ class Kernel:
             return None
 
     def write(self, name, value):
-        with open(os.open(self.path(name + ".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+        new = os.open(self.path(name + ".new"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(new, "w") as f:
             json.dump(value, f)
         os.rename(self.path(name + ".new"), self.path(name))
 
     def running(self):
-        """Whether there is a keeper."""
+        """Tells whether the kernel has a keeper."""
         if not os.path.exists(self.path("alive")):
             return False
         fd = self.open_lock("alive")
@@ -102,10 +106,11 @@ class Kernel:
         os.close(fd)
 
     def status(self):
-        """What the kernel is now; connection only if it runs, exit only if the last one has ended. For who holds the lock."""
+        """Returns the kernel's state: with "connection" if it runs, with "exit" if the last one has
+        ended. The caller must hold the lock."""
         if self.running():
             try:
-                self.wait_for_sockets()  # who has started it may have been killed meanwhile
+                self.wait_for_sockets()  # the process that started it may have been killed
                 return self.read("kernel.json")
             except Failure:
                 pass  # it has just died
@@ -115,7 +120,7 @@ class Kernel:
         return {"exit": how or {}}
 
     def connect(self, directory=None, fresh=False):
-        """Status of the running kernel, started if there is none; if fresh, of a new one."""
+        """Starts the kernel if it does not run, or a new one if fresh, and returns its state."""
         with self.turn("lock"):
             if fresh:
                 self.end()
@@ -141,14 +146,14 @@ class Kernel:
 
     def start(self, directory):
         if directory and not os.path.isdir(directory):
-            raise Failure("the kernel's directory is to be %s, which is none" % directory)
+            raise Failure("there is no directory %s to start the kernel in" % directory)
         alive = self.open_lock("alive")
-        fcntl.flock(alive, fcntl.LOCK_EX)  # others look at it for a moment
+        fcntl.flock(alive, fcntl.LOCK_EX)  # waits, because running() locks it for a moment
         for name in ("exit.json", "kernel.json", "connection.json"):
             if os.path.exists(self.path(name)):
                 os.remove(self.path(name))
-        # The keeper must not descend from us, or from a cell's execute_cli: what ends that would
-        # end it too.
+        # The keeper must not be a descendant of this process, which may run in a session or in a
+        # cell. To kill that with its descendants would kill the keeper too.
         if os.fork() == 0:
             try:
                 self.spawn(alive, directory)
@@ -160,33 +165,36 @@ class Kernel:
 
     def spawn(self, alive, directory):
         env = dict(os.environ)
-        if box():  # not of the session that starts it, whose end would be its own; but of the box
+        if box():  # the keeper belongs to the box, not to a session, whose end would kill it
             env["SANDSHELL_SESSION"] = box() + ".jupyter."
         null = open(os.devnull, "r+")
+        cli = os.path.join(HERE, "execute_cli.py")
         subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "execute_cli.py"), "--keep", str(alive), "--kernel", self.name],
+            [sys.executable, cli, "--keep", str(alive), "--kernel", self.name],
             stdin=null, stdout=null, stderr=open(self.path("log"), "wb"), env=env, cwd=directory,
             pass_fds=[alive], start_new_session=True,
         )
 
     def wait_for_sockets(self):
-        """Returns when the kernel listens. It looks often: there is nothing that would tell."""
+        """Returns when the kernel listens. The kernel does not signal that, so this polls."""
         waiting = {"shell_port", "iopub_port", "stdin_port", "control_port"}
         limit = time.monotonic() + START_LIMIT
         while waiting:
             if not self.running():
                 how = self.read("exit.json") or {}
-                raise Failure("the kernel does not start: %s" % (how.get("log", "").strip() or describe(how)))
+                why = how.get("log", "").strip() or describe(how)
+                raise Failure("the kernel does not start: %s" % why)
             if time.monotonic() > limit:
                 self.end()
-                raise Failure("the kernel does not start: it listens to nobody after %d s" % START_LIMIT)
+                raise Failure(
+                    "the kernel does not start: it does not listen after %d s" % START_LIMIT)
             kernel = self.read("kernel.json")
-            waiting = {port for port in waiting if not kernel or not listens(kernel["connection"], port)}
+            waiting = {p for p in waiting if not kernel or not listens(kernel["connection"], p)}
             if waiting:
                 time.sleep(0.005)
 
     def keep(self):
-        """Runs the kernel, as its keeper, until it has ended."""
+        """Runs the kernel until it has ended. This process is its keeper."""
         ends = {signal.SIGUSR1, signal.SIGTERM, signal.SIGHUP}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
         sockets = os.path.join(self.dir, "s")
@@ -194,20 +202,24 @@ class Kernel:
         if len(os.fsencode(sockets)) + 2 > SOCKET_NAME_MAX:
             elsewhere = tempfile.mkdtemp(prefix="sandshell-", dir="/tmp")
             sockets = os.path.join(elsewhere, "s")
-        connection = dict(PORTS, transport="ipc", ip=sockets, key=os.urandom(32).hex(), signature_scheme="hmac-sha256", kernel_name="")
+        connection = dict(
+            PORTS, transport="ipc", ip=sockets, key=os.urandom(32).hex(),
+            signature_scheme="hmac-sha256", kernel_name="")
         self.write("connection.json", connection)
-        self.write("kernel.json", {"id": os.urandom(8).hex(), "keeper": os.getpid(), "connection": connection})
+        kernel_id = os.urandom(8).hex()
+        self.write("kernel.json", {
+            "id": kernel_id, "keeper": os.getpid(), "connection": connection})
         before = out_of_memory_kills()
-        asked = []  # signals that were to end it
+        received = []  # the signals that told the keeper to end the kernel
 
         def end(number, frame):
-            asked.append(number)
+            received.append(number)
             kill(kernel.pid)
 
         kernel = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "kernel.py"), "-f", self.path("connection.json"),
-             # What it knows of a cell while it runs, not what jedi makes of the text, with a cache
-             # in the user's home.
+             # Completion asks the running kernel. jedi would analyse the text, and keep a cache in
+             # the user's home.
              "--IPCompleter.use_jedi=False", "--HistoryManager.hist_file=:memory:"],
             stdin=subprocess.DEVNULL, stdout=2, env=environment(), start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, ends),
@@ -216,18 +228,18 @@ class Kernel:
             signal.signal(number, end)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
         code = kernel.wait()
-        kill(kernel.pid)  # its children
+        kill(kernel.pid)  # kills its children
         if elsewhere:
             shutil.rmtree(elsewhere, ignore_errors=True)
-        if signal.SIGTERM in asked or signal.SIGHUP in asked:  # the box is being closed
+        if signal.SIGTERM in received or signal.SIGHUP in received:  # the box is being closed
             shutil.rmtree(self.dir, ignore_errors=True)
             return
         for name in glob.glob(glob.escape(sockets) + "-*"):
             os.remove(name)
         self.write("exit.json", {
-            "id": self.read("kernel.json")["id"],
+            "id": kernel_id,
             "code": code if code >= 0 else 128 - code,
-            "stopped": bool(asked),
+            "stopped": bool(received),
             "out_of_memory": code == -signal.SIGKILL and out_of_memory_kills() > before,
             "log": tail(self.path("log")),
         })
@@ -247,13 +259,16 @@ class Turn:
 
 
 def environment():
-    """What keeps IPython and matplotlib out of the user's home."""
+    """Returns the kernel's environment, with IPython's and matplotlib's files outside the home."""
     env = dict(os.environ)
-    dirs = {"IPYTHONDIR": "ipython", "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime"}
-    if os.path.isdir(os.path.join(HERE, "cache")) or writable() != HERE:
+    dirs = {
+        "IPYTHONDIR": "ipython", "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+    }
+    if os.path.isdir(os.path.join(HERE, "cache")) or writable_dir() != HERE:
         dirs.update({"MPLCONFIGDIR": "matplotlib", "XDG_CACHE_HOME": "cache"})
-    env.update({name: os.path.join(writable(), d) for name, d in dirs.items()})
-    env["JPY_PARENT_PID"] = str(os.getpid())  # a kernel without a keeper ends itself
+    env.update({name: os.path.join(writable_dir(), d) for name, d in dirs.items()})
+    env["JPY_PARENT_PID"] = str(os.getpid())  # the kernel ends when its keeper has ended
     return env
 
 
@@ -276,7 +291,7 @@ def kill(group):
 
 
 def out_of_memory_kills():
-    """How many processes of this cgroup were killed because its memory was full; both versions of cgroups tell."""
+    """Returns how many processes of this cgroup (version 1 or 2) were killed for want of memory."""
     own = {}
     try:
         with open("/proc/self/cgroup") as f:
@@ -285,8 +300,9 @@ def out_of_memory_kills():
                 own.update((kind, path) for kind in kinds.split(","))
     except OSError:
         return 0
-    for mount, kind, name in (("", "", "memory.events"), ("/memory", "memory", "memory.oom_control")):
-        for path in (own.get(kind, ""), ""):  # inside a container its own is the root
+    versions = (("", "", "memory.events"), ("/memory", "memory", "memory.oom_control"))
+    for mount, kind, name in versions:
+        for path in (own.get(kind, ""), ""):  # in a container the own cgroup is the root
             try:
                 with open("/sys/fs/cgroup%s%s/%s" % (mount, path, name)) as f:
                     return sum(int(line.split()[1]) for line in f if line.startswith("oom_kill "))
@@ -302,14 +318,14 @@ def tail(path):
 
 
 def describe(how):
-    """An exit.json in words."""
+    """Returns an exit.json in words."""
     code = how.get("code")
     if how.get("out_of_memory"):
         return "killed because the memory was full"
     if how.get("stopped"):
         return "stopped"
     if code is None:
-        return "its keeper was killed too"
+        return "its keeper was killed too"  # so nobody has written exit.json
     if code > 128:
         try:
             return "killed by %s" % signal.Signals(code - 128).name

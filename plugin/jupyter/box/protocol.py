@@ -1,6 +1,6 @@
-"""A client of a kernel, in as little of the Jupyter protocol as running a cell takes.
+"""A client of a kernel, with the part of the Jupyter protocol that running a cell needs.
 
-jupyter_client has all of it, and takes four times as long to import as the rest of execute_cli to run.
+jupyter_client has the whole protocol. To import it takes four times as long as to run execute_cli.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ class Channels:
         self.context = zmq.Context()
         self.context.linger = 1000
         address = "%s://%s-" % (connection["transport"], connection["ip"])
-        identity = self.session.encode()  # the kernel asks on stdin whom it has got the cell from on shell
+        # The kernel sends a question on stdin to the identity that has sent the cell on shell.
+        identity = self.session.encode()
 
         def socket(kind, port):
             s = self.context.socket(kind)
@@ -32,8 +33,9 @@ class Channels:
             return s, address + str(connection[port])
 
         self.shell, shell = socket(zmq.DEALER, "shell_port")
-        # A kernel that exits accepts newcomers and answers none: nothing is cut, so its end is
-        # waited for too. Of one that is replaced at once, only the cut may be seen.
+        # There are two signs of the kernel's end, and either may be missing. A kernel that is
+        # exiting may accept connections and keep them. If another kernel replaces it at once,
+        # "alive" stays locked, and only the old connections are cut.
         self.cut = self.shell.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self.ended, end = os.pipe()
         threading.Thread(target=lambda: (wait_for_end(), os.write(end, b"\n")), daemon=True).start()
@@ -41,18 +43,19 @@ class Channels:
         self.stdin, stdin = socket(zmq.DEALER, "stdin_port")
         self.iopub, iopub = socket(zmq.SUB, "iopub_port")
         self.poller = zmq.Poller()
-        for s, to in ((self.iopub, iopub), (self.shell, shell), (self.control, control), (self.stdin, stdin)):
+        for s, to in ((self.iopub, iopub), (self.shell, shell), (self.control, control),
+                      (self.stdin, stdin)):
             s.connect(to)
             self.poller.register(s, zmq.POLLIN)
         for s in (self.cut, self.ended):
             self.poller.register(s, zmq.POLLIN)
 
     def gone(self, ready):
-        """Whether the kernel is gone, by what is ready."""
+        """Tells whether a poll with the result ready has found that the kernel has ended."""
         return self.cut in ready or self.ended in ready
 
     def ends(self, seconds):
-        """Whether the kernel ends within so many seconds."""
+        """Tells whether the kernel ends within this time."""
         poller = zmq.Poller()
         poller.register(self.ended, zmq.POLLIN)
         return bool(poller.poll(1000 * seconds))
@@ -66,15 +69,15 @@ class Channels:
     def send(self, socket, kind, content, parent=None):
         """Sends a message and returns its id."""
         header = {
-            "msg_id": os.urandom(16).hex(), "session": self.session, "username": "", "msg_type": kind, "version": "5.3",
-            "date": "1970-01-01T00:00:00Z",
+            "msg_id": os.urandom(16).hex(), "session": self.session, "username": "",
+            "msg_type": kind, "version": "5.3", "date": "1970-01-01T00:00:00Z",
         }
         parts = [json.dumps(part).encode() for part in (header, parent or {}, {}, content)]
         socket.send_multipart([DELIMITER, self.sign(parts)] + parts)
         return header["msg_id"]
 
     def receive(self, socket):
-        """Returns kind, content, the parent's id, and the header."""
+        """Receives a message, and returns its type, its content, its parent's id and its header."""
         frames = socket.recv_multipart()
         frames = frames[frames.index(DELIMITER) + 1:]
         if not hmac.compare_digest(frames[0], self.sign(frames[1:5])):
@@ -83,7 +86,7 @@ class Channels:
         return header["msg_type"], content, parent.get("msg_id"), header
 
     def subscribe(self):
-        """Returns when what the kernel publishes arrives, True; False if the kernel is gone."""
+        """Waits until messages on iopub arrive. Returns False if the kernel ends first."""
         while True:
             probe = self.send(self.control, "kernel_info_request", {})
             replied = False
@@ -98,4 +101,4 @@ class Channels:
                 elif self.control in ready:
                     replied = self.receive(self.control)[2] == probe or replied
                 elif replied:
-                    break  # it was published before we were heard
+                    break  # the message was published before the kernel knew of the subscription

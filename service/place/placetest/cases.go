@@ -10,22 +10,22 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
 
-// Boxes are made, found, taken over by another process and deleted, and an ID is free again then.
+// life starts boxes, finds them, takes one over by another process, deletes it, and uses its ID
+// again.
 func (s *suite) life() {
 	first, second := s.open(), s.open()
-	// more than names and labels take
+	// An ID may be longer than the names and labels of an engine.
 	const long = "Long.ID_" +
 		"0123456789012345678901234567890123456789012345678901234567890123456789-"
 	a := s.start(first, service.StartOptions{ID: long, Owner: "me, \"x\"=é",
 		Env: []string{"TOKEN=secret"}, Files: fstest.MapFS{"file": {Data: []byte("mine")}}})
 	require.Equal(s, place.Running, a.Status)
-	require.Equal(s, "secret mine\n", s.says(first, long, "X=5; echo $TOKEN $(cat file)"))
+	require.Equal(s, "secret mine\n", s.execute(first, long, "X=5; echo $TOKEN $(cat file)"))
 	got, err := second.Get(s.Context(), long)
 	require.NoError(s, err)
 	require.Equal(s, a, got, "the other process finds it")
@@ -56,9 +56,10 @@ func (s *suite) life() {
 	require.Equal(s, a.SessionKey, again.SessionKey)
 	before, err := first.Open(s.Context(), long)
 	require.NoError(s, err)
-	require.Equal(s, "5\n", s.says(second, long, "echo $X"), "taken over with its shell")
-	_, err = before.Execute(s.Context(), "echo no")
-	require.ErrorIs(s, err, sandbox.ErrLost)
+	require.Equal(s, "5\n", s.execute(second, long, "echo $X; X=6"), "with its shell")
+	r, err := before.Execute(s.Context(), "echo $X")
+	require.NoError(s, err)
+	require.Equal(s, "6\n", r.Output, "it has the box too")
 
 	s.usage(first, "b")
 	require.NoError(s, second.Delete(s.Context(), long))
@@ -67,12 +68,12 @@ func (s *suite) life() {
 	require.ErrorIs(s, first.Delete(s.Context(), long), place.ErrNotFound)
 	fresh := s.start(first, service.StartOptions{ID: long, Owner: "you"})
 	require.NotEqual(s, a.SessionKey, fresh.SessionKey, "another box")
-	require.Equal(s, "\n", s.says(first, long, "echo $X"))
+	require.Equal(s, "\n", s.execute(first, long, "echo $X"))
 }
 
-// usage asks what a box uses, where that is known.
+// usage checks Usage, if the place has it.
 func (s *suite) usage(svc *service.Service, id string) {
-	s.says(svc, id, "sleep 100 & sleep 100 &")
+	s.execute(svc, id, "sleep 100 & sleep 100 &")
 	u, err := svc.Usage(s.Context(), id)
 	if s.unsupported(err) {
 		return
@@ -84,8 +85,8 @@ func (s *suite) usage(svc *service.Service, id string) {
 	require.Zero(s, u.OOMKills)
 }
 
-// A writer who has not seen the newest note is told; of several at once one may write. A handle of
-// a box that is gone is of none.
+// notes checks that a Note that is not made from the newest one is ErrConflict, and that the handle
+// of a box that is gone is ErrNotFound.
 func (s *suite) notes() {
 	svc, p := s.open(), s.bare()
 	s.start(svc, service.StartOptions{ID: "a", Owner: "me"})
@@ -94,6 +95,7 @@ func (s *suite) notes() {
 		Owner: "me", Created: r.Created, Started: time.Unix(0, 1),
 		Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
 		Kept: place.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
+		Metadata: map[string]string{"team": "a, \"b\"=é"}, Ends: time.Unix(4e9, 5),
 	}
 	require.NoError(s, p.Note(s.Context(), r.Handle, full))
 	got := s.record(p, "a").Note
@@ -101,7 +103,7 @@ func (s *suite) notes() {
 	full.Version = got.Version
 	require.Equal(s, full, *got)
 	require.ErrorIs(s, p.Note(s.Context(), r.Handle, *r.Note), place.ErrConflict,
-		"it is of the note before")
+		"it is made from the older note")
 	require.Equal(s, full, *s.record(p, "a").Note)
 
 	box, err := p.Attach(s.Context(), r.Handle)
@@ -120,7 +122,7 @@ func (s *suite) notes() {
 	require.Empty(s, records)
 }
 
-// Two processes that start one ID at once get one box.
+// together has two processes start one ID at once. They get one box.
 func (s *suite) together() {
 	first, second := s.open(), s.open()
 	type outcome struct {
@@ -144,16 +146,17 @@ func (s *suite) together() {
 		keys[o.info.SessionKey] = true
 	}
 	require.Len(s, keys, 1)
-	require.Equal(s, "a\n", s.says(second, "a", "echo $BOX"))
+	require.Equal(s, "a\n", s.execute(second, "a", "echo $BOX"))
 	records, err := s.bare().List(s.Context(), "")
 	require.NoError(s, err)
 	require.Len(s, records, 1)
 }
 
-// A box in a pool is nobody's until it gets its ID, and an ID that another box has it does not get.
+// pool checks that a box in a pool is not found until it gets its ID, and that it cannot get the ID
+// of another box.
 func (s *suite) pool() {
 	p := s.bare()
-	spec := s.another("small", 0)
+	spec := s.specOf("small", 0)
 	create := func(id string) string {
 		box, handle, err := p.Create(s.Context(), place.Request{ID: id, Spec: spec.ID,
 			Config: spec.Config, Created: time.Now().Round(0)})
@@ -165,7 +168,7 @@ func (s *suite) pool() {
 	svc := s.open()
 	page, err := svc.Search(s.Context(), service.Query{})
 	require.NoError(s, err)
-	require.Len(s, page.Items, 1, "a box of a pool is nobody's")
+	require.Len(s, page.Items, 1, "a box in a pool is not found")
 	require.Equal(s, place.Starting, page.Items[0].Status, "without a note it is being started")
 	require.ErrorIs(s, p.Name(s.Context(), first, "taken"), place.ErrConflict)
 	require.NoError(s, p.Name(s.Context(), first, "a"))
@@ -176,7 +179,7 @@ func (s *suite) pool() {
 	require.NoError(s, err)
 	require.Equal(s, "me", i.Owner)
 	require.Equal(s, place.Running, i.Status)
-	require.Equal(s, "here\n", s.says(svc, "a", "echo here"))
+	require.Equal(s, "here\n", s.execute(svc, "a", "echo here"))
 
 	require.NoError(s, p.Remove(s.Context(), second))
 	third := create("")
@@ -185,7 +188,7 @@ func (s *suite) pool() {
 	require.ErrorIs(s, p.Name(s.Context(), third, "gone"), place.ErrNotFound)
 }
 
-// Watch tells of what comes and goes, whoever makes it.
+// watch checks that Watch sends an event when another process starts or deletes a box.
 func (s *suite) watch() {
 	watching, svc := s.open(), s.open()
 	ctx, stop := context.WithCancel(s.Context())
@@ -203,7 +206,7 @@ func (s *suite) watch() {
 					return
 				}
 			case <-time.After(time.Minute):
-				s.Fatalf("nobody says that %s is %s", id, status)
+				s.Fatalf("there is no event that %s is %s", id, status)
 			}
 		}
 	}
@@ -219,11 +222,12 @@ func (s *suite) watch() {
 	}
 }
 
-// What a place cannot do is errors.ErrUnsupported and says why, and the box runs on.
+// cannot checks that the error of what a place cannot do is errors.ErrUnsupported and says why, and
+// that the box runs on.
 func (s *suite) cannot() {
 	svc := s.open()
 	s.start(svc, service.StartOptions{ID: "a"})
-	s.says(svc, "a", "X=5")
+	s.execute(svc, "a", "X=5")
 	pausing := svc.Pause(s.Context(), "a")
 	answer := httptest.NewRecorder()
 	service.Handler(svc, service.HandlerConfig{}).ServeHTTP(answer,
@@ -242,24 +246,24 @@ func (s *suite) cannot() {
 		require.ErrorIs(s, err, place.ErrConflict)
 	}
 	require.NoError(s, svc.Resume(s.Context(), "a"))
-	require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))
+	require.Equal(s, "5\n", s.execute(svc, "a", "echo $X"))
 	if !errors.Is(pausing, errors.ErrUnsupported) {
-		return // what else it can, it has tests of its own for
+		return // such a place has tests of its own for Suspend and Snapshot
 	}
 	for _, what := range []func() error{
 		func() error { return svc.Suspend(s.Context(), "a") },
 		func() error { _, err := svc.Snapshot(s.Context(), "a"); return err },
 	} {
 		require.True(s, s.unsupported(what()))
-		require.Equal(s, "5\n", s.says(svc, "a", "echo $X"))
+		require.Equal(s, "5\n", s.execute(svc, "a", "echo $X"))
 	}
 }
 
-// A start that fails, or is given up at whatever point, leaves nothing, and the ID free.
+// failed checks that a start that fails or is cancelled leaves no box, and the ID free.
 func (s *suite) failed() {
-	shell := s.another("shell", 0)
+	shell := s.specOf("shell", 0)
 	shell.Config.Shell = []string{"no-such-shell"}
-	svc, p := s.open(s.another("small", 0), shell), s.bare()
+	svc, p := s.open(s.specOf("small", 0), shell), s.bare()
 	_, err := svc.Start(s.Context(), service.StartOptions{ID: "a", Spec: "shell"})
 	require.ErrorContains(s, err, "no-such-shell")
 	_, err = svc.Start(s.Context(), service.StartOptions{ID: "a", Spec: "small", Files: brokenFS{}})
@@ -268,7 +272,7 @@ func (s *suite) failed() {
 		ctx, cancel := context.WithTimeout(s.Context(), after)
 		_, err := svc.Start(ctx, service.StartOptions{ID: "a", Spec: "small"})
 		cancel()
-		if err == nil { // it was faster
+		if err == nil { // the start was faster than the timeout
 			require.NoError(s, svc.Delete(s.Context(), "a"))
 			continue
 		}

@@ -1,5 +1,6 @@
-// Package placetest tests any place.Place: that a Service on it does what package service says.
-// Package service runs the tests on a Docker engine, and service/pods on a cluster.
+// Package placetest tests any place.Place: it checks that a Service on it does what package service
+// says. Package service/containers runs the tests on a Docker engine, and service/pods runs them on
+// a Kubernetes cluster.
 package placetest
 
 import (
@@ -19,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Run runs all tests. Each call of open returns a new Place; all are on the same engine or cluster.
-// The tests make their boxes from spec. It should be small and have no Lifecycle, and its image
-// needs sh, cat and sleep. The tests' services have names of their own, and leave nothing behind.
+// Run runs all tests. Each call of open must return a new Place on the same engine or cluster. The
+// tests make their boxes from spec. It should be small and have no Lifecycle, and its image needs
+// sh, cat and sleep. The tests' services have unique names, and leave nothing behind.
 func Run(t *testing.T, spec service.Spec, open func(t testing.TB) place.Place) {
 	for _, c := range []struct {
 		name string
@@ -47,23 +48,23 @@ func Run(t *testing.T, spec service.Spec, open func(t testing.TB) place.Place) {
 
 var names atomic.Int64
 
-// A suite is a test's.
+// A suite is the state of one test.
 type suite struct {
 	*testing.T
 	spec     service.Spec
 	newPlace func(testing.TB) place.Place
-	name     string // of its services
+	name     string // of the test's services
 }
 
-// another is a spec like the tests' with that ID.
-func (s *suite) another(id string, warm int) *service.Spec {
+// specOf returns the tests' spec with another ID and Warm.
+func (s *suite) specOf(id string, warm int) *service.Spec {
 	spec := s.spec
 	spec.ID, spec.Warm = id, warm
 	return &spec
 }
 
-// open makes another service on another Place, as another process would have it. The test's end
-// closes it.
+// open makes a service on a Place of its own, as another process would. It is closed at the end of
+// the test.
 func (s *suite) open(specs ...*service.Spec) *service.Service {
 	s.Helper()
 	svc, err := service.New(s.config(s.newPlace(s), specs...))
@@ -74,7 +75,7 @@ func (s *suite) open(specs ...*service.Spec) *service.Service {
 
 func (s *suite) config(p place.Place, specs ...*service.Spec) service.Config {
 	if len(specs) == 0 {
-		specs = append(specs, s.another("small", 0))
+		specs = append(specs, s.specOf("small", 0))
 	}
 	store, err := service.NewSpecs(specs...)
 	require.NoError(s, err)
@@ -86,7 +87,7 @@ func (s *suite) config(p place.Place, specs ...*service.Spec) service.Config {
 	}
 }
 
-// bare is a Place without a service.
+// bare returns a Place without a service. It is closed at the end of the test.
 func (s *suite) bare() place.Place {
 	s.Helper()
 	p := s.newPlace(s)
@@ -95,8 +96,8 @@ func (s *suite) bare() place.Place {
 	return p
 }
 
-// cleanup has the test's end remove what is left by the service's name. It comes after the
-// services' own end.
+// cleanup registers a cleanup that removes what the test's services have left. It runs after they
+// were closed.
 func (s *suite) cleanup() {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -125,8 +126,8 @@ func (s *suite) start(svc *service.Service, o service.StartOptions) *service.Inf
 	return i
 }
 
-// says executes a command in the main session of a box.
-func (s *suite) says(svc *service.Service, id, command string) string {
+// execute executes a command in the main session of a box, and returns its output.
+func (s *suite) execute(svc *service.Service, id, command string) string {
 	s.Helper()
 	box, err := svc.Open(s.Context(), id)
 	require.NoError(s, err)
@@ -135,7 +136,7 @@ func (s *suite) says(svc *service.Service, id, command string) string {
 	return r.Output
 }
 
-// record is what a Place knows about a box.
+// record returns the Record of a box.
 func (s *suite) record(p place.Place, id string) *place.Record {
 	s.Helper()
 	records, err := p.List(s.Context(), id)
@@ -145,14 +146,14 @@ func (s *suite) record(p place.Place, id string) *place.Record {
 	return records[0]
 }
 
-// unsupported checks that an error, if it is one, says that the place cannot do something, and why.
-// It reports whether it is.
+// unsupported reports whether err is an error. It checks that such an error is
+// errors.ErrUnsupported and says why.
 func (s *suite) unsupported(err error) bool {
 	s.Helper()
 	if err == nil {
 		return false
 	}
 	require.ErrorIs(s, err, errors.ErrUnsupported)
-	require.Contains(s, err.Error(), ": ", "it does not say why")
+	require.Contains(s, err.Error(), ": ", "the error does not say why")
 	return true
 }

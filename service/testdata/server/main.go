@@ -1,4 +1,4 @@
-// Server is what the tests of the proxy have running in a box.
+// Server is the HTTP server that the tests of the proxy run in a box.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 		json.NewEncoder(w).Encode(map[string]any{"header": r.Header, "host": r.Host,
 			"uri": r.RequestURI})
 	})
-	// begins to answer before it has read the request
+	// big begins to answer before it has read the request.
 	http.HandleFunc("POST /big", func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
@@ -56,7 +56,7 @@ func main() {
 	http.HandleFunc("POST /next", func(w http.ResponseWriter, r *http.Request) {
 		next <- struct{}{}
 	})
-	// refuses the pages of other hosts
+	// ws refuses pages of other hosts.
 	http.HandleFunc("GET /ws", func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {

@@ -38,10 +38,11 @@ func run(ctx context.Context) (err error) {
 	if err := listens(ctx, box); err != nil {
 		return err
 	}
-	_, err = sshbox.Engine{}.Reap(ctx) // leaves alone what is in use
+	_, err = sshbox.Engine{}.Reap(ctx) // must leave this box alone
 	return errors.Join(err, prints(ctx, box, "echo $((6 * 7))", "42\n"))
 }
 
+// prints executes a command, and returns an error unless it succeeds with this output.
 func prints(ctx context.Context, box sandbox.Sandbox, command, want string) error {
 	res, err := box.Execute(ctx, command)
 	if err != nil {
@@ -86,7 +87,7 @@ func copies(ctx context.Context, box sandbox.Sandbox) error {
 	return err
 }
 
-// listens has the box connect to this program.
+// listens listens in the box, and has a command there connect.
 func listens(ctx context.Context, box sandbox.Sandbox) error {
 	l, err := box.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

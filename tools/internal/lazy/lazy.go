@@ -1,4 +1,4 @@
-// Package lazy opens things when they are first needed.
+// Package lazy opens a value when it is first needed.
 package lazy
 
 import (
@@ -10,30 +10,30 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// A Value is opened when it is first needed: a kernel or a browser takes a second and some
-// megabytes, and may never be used. The methods may be called concurrently.
+// A Value is a value that the first Get opens. It is for a kernel or a browser, which takes a
+// second and some megabytes, and may never be used. The methods may be called concurrently.
 type Value[T interface{ Close() error }] struct {
 	open func(ctx context.Context) (T, error)
 
-	turn   chan struct{} // full while Get opens it
-	mu     sync.Mutex
-	isOpen bool
-	closed bool
-	value  T
+	opening chan struct{} // holds a token while a Get may open the value
+	mu      sync.Mutex
+	isOpen  bool
+	closed  bool
+	value   T
 }
 
-// New returns a Value. Get calls open to open it.
+// New returns a Value that open opens.
 func New[T interface{ Close() error }](open func(ctx context.Context) (T, error)) *Value[T] {
-	return &Value[T]{open: open, turn: make(chan struct{}, 1)}
+	return &Value[T]{open: open, opening: make(chan struct{}, 1)}
 }
 
-// Get returns the open value, and opens it if it is not open. After Close the error is
+// Get returns the value, and opens it first if it is not open. After Close the error is
 // sandbox.ErrClosed.
 func (l *Value[T]) Get(ctx context.Context) (T, error) {
 	var none T
 	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+	case l.opening <- struct{}{}:
+		defer func() { <-l.opening }()
 	case <-ctx.Done():
 		return none, ctxerr.Of(ctx)
 	}
@@ -72,7 +72,7 @@ func (l *Value[T]) Drop() error {
 	return value.Close()
 }
 
-// Close closes the value if it is open. Closing again does nothing.
+// Close closes the value if it is open. Further calls do nothing and return nil.
 func (l *Value[T]) Close() error {
 	l.mu.Lock()
 	l.closed = true

@@ -19,8 +19,7 @@ import (
 	"time"
 )
 
-// An authority signs the certificates by which the parts of one cluster, and its users, know each
-// other.
+// An authority signs the certificates of the parts and the users of one cluster.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -62,8 +61,8 @@ func (a *authority) sign(template, parent *x509.Certificate,
 	return x509.CreateCertificate(rand.Reader, template, parent, public, a.key)
 }
 
-// issue makes a key pair for a name of some groups, and a certificate for servers at these
-// addresses, or for a client where there are none.
+// issue makes a key pair and a certificate for a name in some groups. The certificate is for a
+// server at the addresses, or for a client if there are none.
 func (a *authority) issue(name string, groups, addresses []string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -91,7 +90,7 @@ func (a *authority) issue(name string, groups, addresses []string) (cert, key []
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), err
 }
 
-// pair writes FILE.crt and FILE.key.
+// pair writes a certificate and its key to FILE.crt and FILE.key.
 func (a *authority) pair(file, name string, groups []string, addresses ...string) error {
 	cert, key, err := a.issue(name, groups, addresses)
 	if err == nil {
@@ -103,7 +102,7 @@ func (a *authority) pair(file, name string, groups []string, addresses ...string
 	return err
 }
 
-// kubeconfig writes FILE.kubeconfig, for a client of the server.
+// kubeconfig writes a kubeconfig for a client of the server to FILE.kubeconfig.
 func (a *authority) kubeconfig(file, server, name string, groups ...string) error {
 	cert, key, err := a.issue(name, groups, nil)
 	if err != nil {

@@ -4,8 +4,8 @@ package main
 
 import "fmt"
 
-// containerdConfig is for containerd 1.6 and later. Scores of the kernel's memory killer below our
-// own would need CAP_SYS_RESOURCE.
+// containerdConfig returns a configuration for containerd 1.6 and later. It keeps the kernel's OOM
+// scores at or above this process's own, because lower ones would need CAP_SYS_RESOURCE.
 func containerdConfig(root, state, socket string) string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -55,8 +55,8 @@ serializeImagePulls: false
 `, name, group, dnsAddress)
 }
 
-// networkConfig has the node's pods on a bridge; other nodes' pods are a route away. There is
-// nothing outside, so nothing is translated.
+// networkConfig returns a CNI configuration with the node's pods on a bridge, and a route to the
+// pods of other nodes. The cluster has no outside network, so no addresses are translated.
 func networkConfig(i int) string {
 	return fmt.Sprintf(`{"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "pods", "isGateway": true, "hairpinMode": true,

@@ -15,8 +15,8 @@ import (
 
 const groupRoot = "/sys/fs/cgroup"
 
-// hierarchies are the control groups' roots: version 2's single one, or version 1's one for each
-// controller.
+// hierarchies returns the roots of the control groups: the only one of version 2, or one for each
+// controller of version 1.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(groupRoot, "cgroup.controllers")); err == nil {
 		return []string{groupRoot}, nil
@@ -27,14 +27,14 @@ func hierarchies() ([]string, error) {
 	}
 	var roots []string
 	for _, e := range all {
-		if e.IsDir() { // not the links: cpuacct -> cpu,cpuacct
+		if e.IsDir() { // not a link, such as cpuacct -> cpu,cpuacct
 			roots = append(roots, filepath.Join(groupRoot, e.Name()))
 		}
 	}
 	return roots, nil
 }
 
-// makeGroups makes a group for the cluster, and one in it for each node.
+// makeGroups makes a control group for the cluster, and one in it for each node.
 func makeGroups(name string, nodes int) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -58,8 +58,8 @@ func makeGroups(name string, nodes int) error {
 	return nil
 }
 
-// inherit gives a new group what its parent has: version 1's cpuset begins with no processor,
-// version 2's groups with no controller.
+// inherit gives a new group what its parent has. A cpuset of version 1 begins without processors,
+// and a group of version 2 without controllers.
 func inherit(dir string) error {
 	parent := filepath.Dir(dir)
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -76,14 +76,14 @@ func inherit(dir string) error {
 		if err != nil {
 			return nil // version 1
 		}
-		f.WriteString(controller) // the kubelet names what it misses
+		f.WriteString(controller) // if one is missing, the kubelet says so
 		f.Close()
 	}
 	return nil
 }
 
-// removeGroups removes the cluster's groups, whose processes have ended; the kernel may still be
-// giving up the last of them.
+// removeGroups removes the cluster's groups. Their processes have ended, but the kernel may still
+// be releasing the last of them.
 func removeGroups(name string) error {
 	roots, err := hierarchies()
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/bin"
 )
 
-// pauseImage holds a pod's namespaces; boxdImage has this library's boxd, and nothing else
+// pauseImage is the image that holds a pod's namespaces. boxdImage has only this library's boxd
 // (kubetest.BoxdImage).
 const (
 	pauseImage = "localhost/sandshell-pause:1"
 	boxdImage  = "localhost/sandshell-boxd:1"
 )
 
-// unpacked is a directory of containerd's with the images of the local Docker engine, unpacked;
-// made once for what they are. Each node starts with a copy of it, which shares the layers' files
-// by hard links: an overlay's lower files are only read.
+// unpacked returns a containerd directory with the unpacked images of the local Docker engine. It
+// is made once for each set of images. Each node starts with a copy, which shares the layers' files
+// by hard links, because an overlay only reads its lower files.
 func unpacked(cache, programs string, images []string) (string, error) {
 	args := append([]string{"image", "inspect", "--format", "{{.Id}}"}, images...)
 	ids, err := exec.Command("docker", args...).CombinedOutput()
@@ -58,7 +58,7 @@ func unpacked(cache, programs string, images []string) (string, error) {
 		return dir, nil
 	}
 	old, _ := filepath.Glob(filepath.Join(cache, "images-*"))
-	for _, o := range old { // clusters that run have their own links
+	for _, o := range old { // running clusters have links of their own
 		if err := os.RemoveAll(o); err != nil {
 			return "", err
 		}
@@ -100,8 +100,8 @@ func unpacked(cache, programs string, images []string) (string, error) {
 	return dir, os.Rename(making, dir)
 }
 
-// unpack is pid 1 of namespaces in which a containerd imports the images of standard input into
-// DIR.
+// unpack runs as pid 1 of namespaces in which a containerd imports the images from standard input
+// into dir.
 func unpack(dir string) error {
 	if err := privateMounts(dir, "/run", "/tmp", "/var/log"); err != nil {
 		return err
@@ -140,14 +140,15 @@ func unpack(dir string) error {
 			return fmt.Errorf("ctr images import: %w: %s", err, out)
 		}
 	}
-	if err := containerd.Process.Signal(syscall.SIGTERM); err != nil { // it closes its database
+	if err := containerd.Process.Signal(syscall.SIGTERM); err != nil { // which closes its database
 		return err
 	}
 	containerd.Wait()
 	return nil
 }
 
-// copyImages gives a node its own copy. The databases are written to; the layers are not.
+// copyImages makes the copy of a node. Databases are copied, because they are written to. Layers
+// are linked.
 func copyImages(images, to string) error {
 	if out, err := exec.Command("cp", "-al", images, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("cp: %w: %s", err, out)
@@ -168,7 +169,7 @@ func copyImages(images, to string) error {
 	return err
 }
 
-// imageArchive is an image of one program, as docker save would write it.
+// imageArchive returns an image with one program, in the form of docker save.
 func imageArchive(image, name string, program []byte) ([]byte, error) {
 	layer, err := archive(file{name, program})
 	if err != nil {

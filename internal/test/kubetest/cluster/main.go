@@ -6,22 +6,23 @@
 //
 //	go run ./internal/test/kubetest/cluster [-nodes N] [-grace D] [-image NAME]...
 //
-// It prints "KUBECONFIG=…" when the nodes are ready, and takes orders from its standard input, a
-// line each, until that ends:
+// It prints "KUBECONFIG=…" when the nodes are ready. Then it reads orders from its standard input,
+// one on each line, until the input ends:
 //
-//	kill NAME     ends a part at once: apiserver, controller-manager, scheduler, etcd, or a node
+//	kill NAME     end a part at once: apiserver, controller-manager, scheduler, etcd, or a node
 //	              (node1 …) with all its containers
-//	start NAME    starts it again, with the disk that it had
-//	pause NAME    the part stops where it is; a node loses its network
-//	resume NAME   and goes on
+//	start NAME    start the part again, with its disk
+//	pause NAME    freeze the part; a node loses its network
+//	resume NAME   let the part go on
 //
-// Each is answered by "ok" or "error: …". Where the machine cannot have a cluster, it prints
+// It answers each order with "ok" or "error: …". If the machine cannot run a cluster, it prints
 // "lacks: …" and ends with status 3.
 //
-// Whatever ends this program, kill -9 included, ends all of the cluster: pid 1 of its namespaces
-// ends when its standard input does. It has no network but its own; its API server is reached at a
-// port of 127.0.0.1. The machine keeps no mount, interface, sysctl or process of it. Its files and
-// its groups of processes in /sys/fs/cgroup go too, after a kill -9 when the next cluster starts.
+// The cluster ends when this program ends, even by kill -9, because pid 1 of the cluster's
+// namespaces ends with its standard input. The cluster has only a network of its own. Its API
+// server listens on a port of 127.0.0.1. No mount, interface, sysctl or process is left on the
+// machine. The files and the control groups are removed too; after a kill -9, the next cluster
+// removes them.
 package main
 
 import (
@@ -65,12 +66,12 @@ func first(args []string) string {
 	return args[0]
 }
 
-// lacksError is what this machine has not.
+// A lacksError says what this machine lacks for a cluster.
 type lacksError string
 
 func (e lacksError) Error() string { return string(e) }
 
-// options are what the cluster is to be like.
+// options describe the cluster.
 type options struct {
 	Nodes  int
 	Grace  time.Duration
@@ -93,12 +94,12 @@ func outside() error {
 		return fmt.Errorf("unknown argument %s; see -help", flag.Arg(0))
 	}
 	if o.Nodes < 1 || o.Nodes > 9 {
-		return fmt.Errorf("-nodes %d: there may be 1 to 9", o.Nodes)
+		return fmt.Errorf("-nodes %d: give 1 to 9", o.Nodes)
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	lines := make(chan string)
-	go func() { // ends with this program: nothing interrupts a read of a terminal
+	go func() { // ends only with this program, because nothing interrupts a read of a terminal
 		defer close(lines)
 		for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 			lines <- input.Text()

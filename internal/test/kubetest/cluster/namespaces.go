@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// The roles in which this program runs again, as pid 1 of namespaces.
+// The roles in which this program runs as pid 1 of namespaces.
 const (
-	rolePlane  = "plane"  // the control plane: one; it starts the nodes
-	roleNode   = "node"   // a node, in namespaces within those
-	roleUnpack = "unpack" // a containerd that takes images in
+	rolePlane  = "plane"  // the control plane, which starts the nodes
+	roleNode   = "node"   // a node, in namespaces inside those of the control plane
+	roleUnpack = "unpack" // a containerd that imports images
 )
 
-const here = "/run/kube" // where each of them has the cluster's directory
+const here = "/run/kube" // the cluster's directory in each of them
 
-// inNamespaces is this program in one of its roles, in namespaces of its own: when it ends, all
-// that was started in them does, and their mounts and interfaces go.
+// inNamespaces returns a command that runs this program in a role, in namespaces of its own. When
+// it ends, all programs in the namespaces end, and their mounts and interfaces are removed.
 func inNamespaces(role string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", append([]string{role}, args...)...)
 	cmd.Dir = "/"
 	// its own; another one may be below a directory that is hidden
 	cmd.Env = append(os.Environ(), "TMPDIR=/tmp")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true, // a terminal's ^C is for the program outside
+		Setsid: true, // so that a terminal's ^C reaches only the program outside
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID |
 			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
 	return cmd
 }
 
-// privateMounts hides the machine's mounts and directories that would be written to, and has dir at
-// /run/kube.
+// privateMounts hides the machine's mounts, and puts empty directories over those that the cluster
+// writes to. It mounts dir at /run/kube.
 func privateMounts(dir string, empty ...string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -45,7 +45,7 @@ func privateMounts(dir string, empty ...string) error {
 	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	// it may be below one of those that are hidden
+	// dir may be below one of the directories that are hidden.
 	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func privateMounts(dir string, empty ...string) error {
 	return nil
 }
 
-// bind mounts a directory of the cluster's somewhere else.
+// bind mounts a directory at a second path.
 func bind(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -77,7 +77,7 @@ func bind(from, to string) error {
 	return nil
 }
 
-// ip runs the program of that name.
+// ip runs the program ip.
 func ip(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("ip %q: %w: %s", args, err, out)
@@ -85,7 +85,7 @@ func ip(args ...string) error {
 	return nil
 }
 
-// connectable waits until a server listens at a Unix socket, 30 s.
+// connectable waits up to 30 s until a server listens on a Unix socket.
 func connectable(socket string) error {
 	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("unix", socket)
@@ -98,7 +98,7 @@ func connectable(socket string) error {
 	}
 }
 
-// logged starts a part, whose output goes to log/NAME.log, behind what is there.
+// logged starts a part and appends its output to log/NAME.log.
 func logged(name, program string, args ...string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(here, "log", name+".log"),
 		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-const cniPlugins = "/usr/lib/cni" // where Debian has them
+const cniPlugins = "/usr/lib/cni" // Debian's directory
 
-// check says what the machine lacks.
+// check returns a lacksError if the machine cannot run a cluster.
 func check() error {
 	if os.Geteuid() != 0 {
 		return lacksError("root, for namespaces and containers")
@@ -35,7 +35,7 @@ func check() error {
 	return nil
 }
 
-// cacheDir is where programs and images are kept between runs.
+// cacheDir returns the directory that keeps programs and images between runs.
 func cacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -45,7 +45,7 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// built is the directory with the programs of testdata/kube as it is now.
+// built returns the directory with the programs of the current testdata/kube.
 func built(cache string) (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
 		"github.com/sandshell/sandshell").Output()
@@ -69,7 +69,8 @@ func built(cache string) (string, error) {
 	return programs, nil
 }
 
-// newState makes a directory for one cluster. Who holds its lock lives.
+// newState makes a directory for one cluster. A lock on it shows that the cluster's program is
+// alive.
 func newState(cache string) (string, *os.File, error) {
 	dir, err := os.MkdirTemp(cache, "run-")
 	if err != nil {
@@ -82,7 +83,7 @@ func newState(cache string) (string, *os.File, error) {
 	return dir, lock, err
 }
 
-// sweep removes what clusters have left whose program was killed.
+// sweep removes the directories and control groups of clusters whose program was killed.
 func sweep(cache string) {
 	locks, _ := filepath.Glob(filepath.Join(cache, "run-*", "lock"))
 	for _, name := range locks {

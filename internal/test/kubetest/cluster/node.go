@@ -12,11 +12,12 @@ import (
 	"syscall"
 )
 
-// The cluster's addresses. They are nobody else's: its network has no way out.
+// The cluster's addresses. They cannot collide with others, because its network has no way out.
 const (
 	planeAddress = "10.90.0.1"
 	serviceRange = "10.96.0.0/16"
-	// the Service kubernetes: the plane has the address itself, for there is no kube-proxy
+	// The Service kubernetes. The control plane has this address itself, because there is no
+	// kube-proxy.
 	serviceAddress = "10.96.0.1"
 	dnsAddress     = "10.96.0.10"
 )
@@ -25,15 +26,15 @@ func nodeName(i int) string    { return "node" + strconv.Itoa(i) }
 func nodeAddress(i int) string { return "10.90.0." + strconv.Itoa(10+i) }
 func podRange(i int) string    { return fmt.Sprintf("10.91.%d.0/24", i) }
 
-// sysctls are what the kubelet wants the machine to have. It is shown files that have it, and so
-// leaves the machine alone.
+// sysctls are the values that the kubelet wants the machine to have. The kubelet sees files with
+// these values, so it does not change the machine's.
 var sysctls = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10",
 	"kernel/panic_on_oops":     "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// nodeFiles writes a node's configuration, and gives it its images.
+// nodeFiles writes a node's configuration and copies its images.
 func nodeFiles(state, group, images string, i int) error {
 	name := nodeName(i)
 	dir := filepath.Join(state, name)
@@ -55,8 +56,8 @@ func nodeFiles(state, group, images string, i int) error {
 	return copyImages(images, filepath.Join(dir, "containerd"))
 }
 
-// node is pid 1 of a node's namespaces. The plane writes a line when it has given the node its end
-// of a cable.
+// node runs as pid 1 of a node's namespaces. The control plane writes a line when it has given the
+// node its end of a cable, a pair of virtual interfaces.
 func node(state, name string) error {
 	var o options
 	if err := o.read(state); err != nil {
@@ -97,7 +98,7 @@ func node(state, name string) error {
 	if err != nil {
 		return err
 	}
-	for { // every process of the node whose parent has ended is pid 1's to reap
+	for { // pid 1 has to reap every process of the node whose parent has ended
 		var status syscall.WaitStatus
 		switch pid, err := syscall.Wait4(-1, &status, 0, nil); {
 		case err == syscall.EINTR:
@@ -116,8 +117,8 @@ func node(state, name string) error {
 	}
 }
 
-// kubeletStarts is how often a kubelet is started: it ends if containerd, which accepts
-// connections, is "not initialized yet". systemd does so without an end.
+// kubeletStarts is how many times a kubelet is started. It ends if containerd accepts connections
+// but is "not initialized yet". systemd would start it without limit.
 const kubeletStarts = 10
 
 func nodeMounts(state, name string) error {
@@ -141,18 +142,19 @@ func nodeMounts(state, name string) error {
 			return fmt.Errorf("bind over the sysctl %s: %w", path, err)
 		}
 	}
-	// as volumes' propagation wants it
+	// The propagation of volumes' mounts needs it.
 	return syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, "")
 }
 
-// nodeNetwork is the node's address, and its ways to the services and to the other nodes' pods.
+// nodeNetwork sets the node's address, and its routes to the services and to the pods of other
+// nodes.
 func nodeNetwork(i, nodes int) error {
 	steps := [][]string{
 		{"link", "set", "lo", "up"},
 		{"addr", "add", nodeAddress(i) + "/24", "dev", "eth0"},
 		{"link", "set", "eth0", "up"},
 		{"route", "add", serviceAddress, "via", planeAddress},
-		// said at once, as to a program that asks the name server, of which there is none
+		// A program that asks the name server, which does not exist, gets an error at once.
 		{"route", "add", "unreachable", serviceRange},
 	}
 	for other := 1; other <= nodes; other++ {

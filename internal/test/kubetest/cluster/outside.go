@@ -17,20 +17,21 @@ import (
 	"time"
 )
 
-// A cluster is what is outside of its namespaces.
+// A cluster is the part of a cluster that is outside of its namespaces.
 type cluster struct {
-	state  string // its directory, which is locked as long as this program lives
+	state  string // the cluster's directory, which is locked while this program lives
 	lock   *os.File
 	plane  *exec.Cmd
-	orders io.WriteCloser // to the plane, which ends with it
-	ready  chan struct{}  // closed when the nodes are
-	ended  chan error     // the plane's
+	orders io.WriteCloser // the control plane's standard input, with which it ends
+	ready  chan struct{}  // closed when the nodes are ready
+	ended  chan error     // gets the control plane's end
 }
 
-// for the nodes to be ready: 20 s where forty programs share two processors
+// startLimit bounds the time until the nodes are ready. It takes 20 s if forty programs share two
+// processors.
 const startLimit = 3 * time.Minute
 
-// up starts a cluster. If it fails there may be a cluster all the same, to be taken down.
+// up starts a cluster. Even if it fails, the caller has to call down on a cluster that it returns.
 func up(o options) (*cluster, error) {
 	if err := check(); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (c *cluster) start(o options, programs, images string) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // the plane has it, too
+	defer listener.Close() // the control plane has a copy
 	if err := c.files(o, programs, images, listener.Addr().String()); err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (c *cluster) start(o options, programs, images string) error {
 	return nil
 }
 
-// serve passes orders on until standard input ends, the cluster does, or a signal comes.
+// serve passes on orders until standard input or the cluster ends, or a signal arrives.
 func (c *cluster) serve(lines <-chan string, signals <-chan os.Signal) error {
 	ready, late := c.ready, time.After(startLimit)
 	for {
@@ -120,10 +121,10 @@ func (c *cluster) serve(lines <-chan string, signals <-chan os.Signal) error {
 			return nil
 		case err := <-c.ended:
 			c.ended <- err
-			return fmt.Errorf("the cluster has ended by itself: %v; its logs end so:\n%s", err,
+			return fmt.Errorf("the cluster has ended by itself: %v; its logs end with:\n%s", err,
 				c.logs())
 		case <-late:
-			return fmt.Errorf("the nodes were not ready after %v; the logs end so:\n%s", startLimit,
+			return fmt.Errorf("nodes not ready after %v; the logs end with:\n%s", startLimit,
 				c.logs())
 		}
 	}
@@ -131,22 +132,22 @@ func (c *cluster) serve(lines <-chan string, signals <-chan os.Signal) error {
 
 func (c *cluster) kubeconfig() string { return filepath.Join(c.state, "pki", "admin.kubeconfig") }
 
-// down ends the cluster and removes what it has left.
+// down ends the cluster and removes its files and control groups.
 func (c *cluster) down() error {
 	if c.plane != nil {
 		c.orders.Close()
 		c.plane.Process.Kill()
-		<-c.ended // its pid namespace is empty then
+		<-c.ended // then its pid namespace is empty
 	}
 	err := errors.Join(removeGroups(c.group()), os.RemoveAll(c.state))
 	c.lock.Close()
 	return err
 }
 
-// group is the name of the cluster's groups in /sys/fs/cgroup.
+// group returns the name of the cluster's control groups in /sys/fs/cgroup.
 func (c *cluster) group() string { return "sandshell-kube-" + filepath.Base(c.state) }
 
-// logs are the ends of the parts' logs.
+// logs returns the last lines of the parts' logs.
 func (c *cluster) logs() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(c.state, "log", "*.log"))
@@ -160,7 +161,7 @@ func (c *cluster) logs() string {
 	return all.String()
 }
 
-// files writes what the parts are started with.
+// files writes the certificates and configurations of the parts.
 func (c *cluster) files(o options, programs, images, address string) error {
 	for _, dir := range []string{"log", "pki", "etcd"} {
 		if err := os.Mkdir(filepath.Join(c.state, dir), 0o755); err != nil {

@@ -20,11 +20,11 @@ import (
 type part struct {
 	name  string
 	start func() (*exec.Cmd, error)
-	cmd   *exec.Cmd     // nil: it does not run
-	ended chan struct{} // closed when it has ended
+	cmd   *exec.Cmd     // nil if the part does not run
+	ended chan struct{} // closed when the part has ended
 }
 
-// controlPlane is pid 1 of the cluster's namespaces.
+// controlPlane is the state of pid 1 of the cluster's namespaces.
 type controlPlane struct {
 	state string
 	o     options
@@ -32,7 +32,7 @@ type controlPlane struct {
 	died  chan *exec.Cmd
 }
 
-// plane starts all parts, and follows orders until its standard input ends: all ends with it then.
+// plane starts all parts, and follows orders until its standard input ends. All parts end with it.
 func plane(state string) error {
 	p := &controlPlane{state: state, died: make(chan *exec.Cmd, 16)}
 	if err := p.o.read(state); err != nil {
@@ -82,7 +82,7 @@ func plane(state string) error {
 	go func() { api.wait(api.healthy); close(healthy) }()
 	for {
 		select {
-		case <-healthy: // the others would give up, on a busy machine, before it is
+		case <-healthy: // before that, the other parts would give up on a busy machine
 			healthy = nil
 			for _, part := range p.parts[2:] {
 				if err := p.run(part); err != nil {
@@ -107,7 +107,7 @@ func plane(state string) error {
 			}
 		case cmd := <-p.died:
 			for _, part := range p.parts {
-				if part.cmd == cmd { // nobody has killed it
+				if part.cmd == cmd { // no order has killed it
 					return fmt.Errorf("%s has ended: %v", part.name, cmd.ProcessState)
 				}
 			}
@@ -123,7 +123,7 @@ func (o *options) read(state string) error {
 	return json.Unmarshal(b, o)
 }
 
-// define says how each part is started.
+// define defines how each part is started.
 func (p *controlPlane) define() {
 	component := func(name string, args ...string) {
 		p.parts = append(p.parts, &part{name: name, start: func() (*exec.Cmd, error) {
@@ -167,7 +167,7 @@ func (p *controlPlane) define() {
 	}
 }
 
-// startNode starts a node and plugs it in.
+// startNode starts a node and connects it to the network.
 func (p *controlPlane) startNode(name string) (*exec.Cmd, error) {
 	cmd := inNamespaces(roleNode, p.state, name)
 	cmd.Stderr = os.Stderr
@@ -227,7 +227,7 @@ func (p *controlPlane) order(line string) error {
 			cmd.Process.Kill()
 			<-part.ended
 			if isNode {
-				// the kernel, too, removes it with the node's namespace, but later
+				// The kernel would remove it with the node's namespace, but later.
 				ip("link", "del", name)
 			}
 			return nil
@@ -243,10 +243,11 @@ func (p *controlPlane) order(line string) error {
 			return part.cmd.Process.Signal(syscall.SIGCONT)
 		}
 	}
-	return fmt.Errorf("%q is none of kill, start, pause and resume with one of the parts", line)
+	return fmt.Errorf("unknown order %q: give kill, start, pause or resume and a part", line)
 }
 
-// relay connects the machine to the API server. The listener is outside, this process inside.
+// relay carries connections of the machine to the API server. The listener is in the machine's
+// network namespace, and this process is in the cluster's.
 func relay(listener net.Listener) {
 	for {
 		outside, err := listener.Accept()

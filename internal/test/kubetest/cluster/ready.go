@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An api asks the API server how far it is.
+// An api asks the API server about the state of the cluster.
 type api struct{ client *http.Client }
 
 func newAPI() (*api, error) {
@@ -32,14 +32,15 @@ func newAPI() (*api, error) {
 	return &api{&http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
 }
 
-// wait asks until it is so. The caller has the limit.
+// wait calls is until it reports true. The caller bounds the wait.
 func (a *api) wait(is func() bool) {
 	for !is() {
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// get reports whether there was an answer, and decodes it into v unless that is nil.
+// get gets a path, and reports whether there was an answer. Unless v is nil, it decodes the answer
+// into v.
 func (a *api) get(path string, v any) bool {
 	answer, err := a.client.Get("https://" + planeAddress + path)
 	if err != nil {
@@ -50,11 +51,11 @@ func (a *api) get(path string, v any) bool {
 		(v == nil || json.NewDecoder(answer.Body).Decode(v) == nil)
 }
 
-// healthy reports whether the API server has made what it begins with, the roles of the others
-// among it.
+// healthy reports whether the API server has made its first objects, such as the roles of the other
+// parts.
 func (a *api) healthy() bool { return a.get("/readyz", nil) }
 
-// readyNodes counts the nodes that take pods.
+// readyNodes returns how many nodes are ready for pods.
 func (a *api) readyNodes() int {
 	var list struct {
 		Items []struct {

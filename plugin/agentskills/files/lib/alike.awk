@@ -1,4 +1,4 @@
-# Prints the number of the first line that has OLD's first line, white space aside.
+# Prints the number of the first line that contains OLD's first line, apart from white space.
 
 function trim(s) {
 	gsub(/[ \t\r]+/, " ", s)

@@ -1,5 +1,4 @@
-# Prints new lines with the ends that they are to have: cr is 1 for CRLF, final is 0 if the last has
-# no newline.
+# Prints lines with new ends. cr is 1 for CRLF. final is 0 if the last line has no newline.
 cr { sub(/\r$/, "") }
 NR > 1 { print line (cr ? "\r" : "") }
 { line = $0 }

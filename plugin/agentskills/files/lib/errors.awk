@@ -1,5 +1,5 @@
-# Prints the beginning of what a checker says: paths at work become the file's name, and of node's
-# own stack nothing is shown.
+# Prints the beginning of a checker's output, with the file's name in place of paths below WORK, and
+# without node's own stack.
 
 function named(line, path,   i) {
 	if (i = index(line, path)) return substr(line, 1, i - 1) ENVIRON["NAME"] substr(line, i + length(path))

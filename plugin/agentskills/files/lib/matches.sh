@@ -1,6 +1,6 @@
-# matches.sh LIB HOW TERM FILES prints the lines that match: "=" and the name, then "LINE:TEXT" for
-# each; after a hundred lines or so "+" and the number of those that follow, of how many files.
-# search_dir has find run it.
+# matches.sh LIB HOW TERM FILES prints the lines that match, for search_dir: "=" and the name of a
+# file, then "LINE:TEXT" for each line. After about a hundred lines, it prints "+", the number of
+# further lines, ":" and the number of their files.
 
 lib=$1 how=$2 term=$3
 shift 3
@@ -8,8 +8,8 @@ export LC_ALL=C
 newline='
 '
 
-# First which files: one grep for all, unless a name has a newline, which nobody could tell from the
-# end of the name.
+# Find the files that match. One grep does it for all, unless a name has a newline, which looks like
+# the end of a name.
 case $* in
 *"$newline"*)
 	n=$#
@@ -27,7 +27,7 @@ esac
 
 shown=0
 while [ $# -gt 0 ] && [ "$shown" -lt 100 ]; do
-	# busybox grep has no notion of binary files
+	# busybox grep does not know binary files.
 	if [ "$(head -c 8192 "$1" | tr -cd '\000' | wc -c)" -eq 0 ]; then
 		awk -f "$lib/visible.awk" -f "$lib/names.awk" "$1" | sed 's/^/=/'
 		grep -n "$how" -e "$term" -- "$1" | cut -c 1-4096
@@ -35,4 +35,5 @@ while [ $# -gt 0 ] && [ "$shown" -lt 100 ]; do
 	fi
 	shift
 done
-[ $# = 0 ] || grep -cI "$how" -e "$term" -- "$@" /dev/null | awk -F: '$NF > 0 { lines += $NF; files++ } END { print "+" lines ":" files }'
+[ $# = 0 ] || grep -cI "$how" -e "$term" -- "$@" /dev/null |
+	awk -F: '$NF > 0 { lines += $NF; files++ } END { print "+" lines ":" files }'

@@ -1,4 +1,4 @@
-# Reads what matches.sh prints; max lines are shown.
+# Shows the first max lines of the output of matches.sh.
 /^=/ { name = substr($0, 2); files++; next }
 /^\+/ { split(substr($0, 2), more, ":"); lines += more[1]; files += more[2]; next }
 ++lines <= max {

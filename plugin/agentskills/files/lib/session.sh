@@ -1,12 +1,12 @@
-# The open file and its window belong to the session: to the shell on this terminal. A command
-# cannot set the shell's variables, so they are in a file that is named after the session's leader
-# and its start. A shell that takes the place of one that ended has no file open. Without a terminal
-# there is no state.
+# The open file and its window belong to the session, that is, to the shell on this terminal. A
+# command cannot set the shell's variables, so they are in the file state, whose name has the
+# process id and the start time of the session's leader. A shell that replaces one that has ended
+# has no file open. Without a terminal there is no state.
 
 sessions=$plugin/sessions
 state=
 
-# begun PID prints when a process began, in whatever form.
+# begun PID prints the start time of a process. The form differs between systems.
 begun() {
 	if [ -e /proc/self/stat ]; then
 		{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
@@ -28,7 +28,8 @@ else
 fi
 [ -z "$leader" ] || [ ! -w "$sessions" ] || state=$sessions/$leader-$(begun "$leader")
 
-# recall sets file and first to what is open, and seen to what it was like when it was last shown.
+# recall sets file to the open file, first to the first line of its window, and seen to its stamp
+# when it was last shown.
 recall() {
 	file= first=1 seen=
 	[ -f "$state" ] || return
@@ -39,18 +40,19 @@ recall() {
 	} <"$state"
 }
 
-# stamp FILE prints what tells whether a file has changed. The time of its change does not, within a
-# second.
-stamp() { { cksum || md5sum; } <"$1" 2>/dev/null; } # POSIX has the first, busybox often only the second
+# stamp FILE prints a checksum of the file. Its modification time would not show a second change in
+# the same second. POSIX has cksum; busybox often has only md5sum.
+stamp() { { cksum || md5sum; } <"$1" 2>/dev/null; }
 
-# remember keeps them. The rename makes it whole for whoever reads.
+# remember writes file, first and the file's stamp. It renames, so that nobody reads half of them.
 remember() {
 	[ "$state" ] || return 0
 	[ -f "$state" ] || forget_ended
-	(umask 077 && printf '%s %s\n%s' "$first" "$(stamp "$file")" "$file" >"$sessions/new.$$") && mv -f "$sessions/new.$$" "$state"
+	(umask 077 && printf '%s %s\n%s' "$first" "$(stamp "$file")" "$file" >"$sessions/new.$$") &&
+		mv -f "$sessions/new.$$" "$state"
 }
 
-# forget_ended removes what is of sessions that have ended, and of commands that were killed.
+# forget_ended removes the files of sessions that have ended, and of commands that were killed.
 forget_ended() {
 	for old in "$sessions"/[0-9]*-*; do
 		[ -e "$old" ] || continue
@@ -61,5 +63,6 @@ forget_ended() {
 		*) rm -f "$old" ;;
 		esac
 	done
-	find "$sessions" '(' -name 'work.*' -o -name 'new.*' -o -name lock ')' -mtime +0 -exec rm -rf {} + 2>/dev/null
+	find "$sessions" '(' -name 'work.*' -o -name 'new.*' -o -name lock ')' -mtime +0 \
+		-exec rm -rf {} + 2>/dev/null
 }

@@ -1,13 +1,14 @@
-# Finds OLD, of the environment, in a file, writes the lines that are to take the place of those it
-# is in to the file TEXT, and prints "found START END FINAL": which lines they are, and 0 if after
-# it the last line has no newline; else a sentence that says why not.
+# Finds OLD in a file. OLD, NEW and TEXT are variables of the environment. If OLD occurs once, the
+# new lines go to the file TEXT, and the output is "found START END FINAL": the numbers of the lines
+# to replace, and 0 if the last line then has no newline. Else the output is a sentence that says
+# why.
 
 function at(line) { found[++n] = line }
 
-# string keeps awk from comparing what looks like numbers as numbers.
+# string makes awk compare a value as a string, even if it looks like a number.
 function string(s) { return s "" }
 
-# see looks for OLD's last line in line number i; ring holds those before.
+# see looks for OLD's last line in line, which has the number i. ring has the lines before it.
 function see(line, i,   j, k, from) {
 	if (count == 1) {
 		for (from = 1; k = index(substr(line, from), old[1]); from += k) {
@@ -44,7 +45,7 @@ BEGIN {
 
 END {
 	total = NR
-	if (final && total) see("", total + 1) # what comes after the last newline
+	if (final && total) see("", total + 1) # the empty text after the last newline
 	if (!n) {
 		print "OLD does not occur in the file."
 		exit
@@ -52,13 +53,13 @@ END {
 	if (n > 1) {
 		printf "OLD occurs %d times, in lines", n
 		for (i = 1; i <= n && i <= 10; i++) printf "%s %d", (i > 1 ? "," : ""), found[i]
-		print (n > 10 ? ", …" : "") ": give more of what is around the one you mean."
+		print (n > 10 ? ", …" : "") ": give more of the text around the one you mean."
 		exit
 	}
 	start = found[1]
 	end = start + count - 1
 	new = before ENVIRON["NEW"] after
-	if (end > total) { # OLD has the newline of the last line
+	if (end > total) { # OLD includes the newline of the last line
 		end = total
 		final = new == "" || new ~ /\n$/
 		if (!final) new = new "\n"

@@ -3,13 +3,13 @@ BEGIN {
 	caret["\177"] = "^?"
 }
 
-# visible returns a line as it can be shown: of at most so many bytes, and nothing in it that a
-# terminal would obey.
+# visible returns at most max bytes of s, with every control character in a form that a terminal
+# does not obey.
 function visible(s, max,   n, i, c, safe) {
 	n = length(s)
 	if (n > max) {
 		s = substr(s, 1, max)
-		sub(/[\300-\377][\200-\277]*$/, "", s) # not the half of a character
+		sub(/[\300-\377][\200-\277]*$/, "", s) # a character that was cut
 		n -= length(s)
 	} else
 		n = 0
@@ -20,6 +20,6 @@ function visible(s, max,   n, i, c, safe) {
 		}
 		s = safe
 	}
-	gsub(/\302[\200-\237]/, "?", s) # the C1 controls, of UTF-8
+	gsub(/\302[\200-\237]/, "?", s) # C1 control characters in UTF-8
 	return n ? s "… (" n " more bytes)" : s
 }

@@ -1,6 +1,6 @@
-// Package zmtp is the client's side of ZMTP 3.0, the protocol of ZeroMQ, on an open connection:
-// with the mechanism NULL, as a DEALER or a SUB. See https://rfc.zeromq.org/spec/23/. The peer is
-// not trusted: its messages take no more memory than Limit.
+// Package zmtp is a client for ZMTP 3.0, the protocol of ZeroMQ (https://rfc.zeromq.org/spec/23/),
+// on a connection of the caller's. It is a DEALER or a SUB with the mechanism NULL. The peer is not
+// trusted: a message takes no more memory than Limit.
 package zmtp
 
 import (
@@ -31,7 +31,7 @@ const (
 	frames = 64
 )
 
-// commandLimit is how many bytes a command may have: properties, and the reason for an error.
+// commandLimit is how many bytes a command may have.
 const commandLimit = 64 << 10
 
 const (
@@ -40,7 +40,8 @@ const (
 	flagCommand = 4
 )
 
-// A Conn is a connection to one ZeroMQ socket. One goroutine may receive while others send.
+// A Conn is a connection to one ZeroMQ socket. One goroutine may call Receive while others call
+// Send.
 type Conn struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -48,16 +49,17 @@ type Conn struct {
 	mu sync.Mutex // held while sending
 }
 
-// A Message has one frame or more.
+// A Message has one or more frames.
 type Message struct {
 	Frames [][]byte
-	// bytes of the first frame beyond the Limit, and of all after it: Frames ends before them
+	// Omitted counts the bytes that are not in Frames: those of the first frame that goes beyond
+	// Limit, and of all frames after it.
 	Omitted int64
 }
 
 // NewConn shakes hands with the socket at the other end of conn. A ROUTER there knows this one by
-// identity; if that is empty, it chooses one. If NewConn fails, conn is closed. ctx governs the
-// handshake only.
+// identity; if identity is empty, the ROUTER chooses one. If NewConn fails, it closes conn. ctx
+// governs the handshake only.
 func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, error) {
 	c := &Conn{conn: conn, r: newReader(conn)}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -75,7 +77,7 @@ func NewConn(ctx context.Context, conn net.Conn, kind, identity string) (*Conn, 
 func (c *Conn) handshake(kind, identity string) error {
 	var greeting [64]byte
 	greeting[0], greeting[9] = 0xff, 0x7f
-	greeting[10] = 3 // version 3.0: then a subscription is a message
+	greeting[10] = 3 // version 3.0, in which a subscription is a message
 	copy(greeting[12:32], "NULL")
 	ready := []byte("\x05READY")
 	ready = appendProperty(ready, "Socket-Type", kind)
@@ -91,11 +93,11 @@ func (c *Conn) handshake(kind, identity string) error {
 	}
 	switch mechanism := string(bytes.TrimRight(theirs[12:32], "\x00")); {
 	case theirs[0] != 0xff || theirs[9]&1 == 0:
-		return errors.New("the other side does not speak ZMTP")
+		return errors.New("the peer does not speak ZMTP")
 	case theirs[10] < 3:
-		return fmt.Errorf("the other side speaks ZMTP %d, which is too old", theirs[10])
+		return fmt.Errorf("the peer speaks ZMTP %d, which is too old", theirs[10])
 	case mechanism != "NULL":
-		return fmt.Errorf("the other side wants the mechanism %q", mechanism)
+		return fmt.Errorf("the peer wants the mechanism %q", mechanism)
 	}
 	flags, size, err := c.header()
 	if err != nil {
@@ -109,7 +111,7 @@ func (c *Conn) handshake(kind, identity string) error {
 		return err
 	}
 	if name, rest := cutName(command); name != "READY" {
-		return fmt.Errorf("the other side answers %s %q", name, rest)
+		return fmt.Errorf("the peer answers %s %q", name, rest)
 	}
 	return nil
 }
@@ -128,7 +130,7 @@ func appendFrame(b []byte, flags byte, body []byte) []byte {
 	return append(b, body...)
 }
 
-// cutName splits the body of a command.
+// cutName splits the body of a command into its name and the rest.
 func cutName(b []byte) (name string, rest []byte) {
 	if len(b) == 0 || int(b[0]) > len(b)-1 {
 		return "", b
@@ -136,7 +138,7 @@ func cutName(b []byte) (name string, rest []byte) {
 	return string(b[1 : 1+b[0]]), b[1+b[0]:]
 }
 
-// Subscribe asks a PUB at the other end for the messages whose first frame begins with prefix.
+// Subscribe asks a PUB at the other end for messages whose first frame begins with prefix.
 func (c *Conn) Subscribe(prefix string) error { return c.Send(append([]byte{1}, prefix...)) }
 
 // Send sends a message.
@@ -155,12 +157,12 @@ func (c *Conn) Send(frames ...[]byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.conn.Write(b) // one write: it is one packet of SSH
+	_, err := c.conn.Write(b) // one write makes one SSH packet
 	return err
 }
 
-// Receive returns the next message. After an error there is none. At the orderly end of the
-// connection the error is io.EOF.
+// Receive returns the next message. After an error, no more messages follow. When the peer closes
+// the connection between two messages, the error is io.EOF.
 func (c *Conn) Receive() (*Message, error) {
 	m := &Message{}
 	kept := int64(0)
@@ -172,7 +174,7 @@ func (c *Conn) Receive() (*Message, error) {
 			}
 			return nil, err
 		}
-		if flags&flagCommand != 0 { // of a later version of the protocol
+		if flags&flagCommand != 0 { // a later version of the protocol has such commands
 			if _, err := c.command(size); err != nil {
 				return nil, err
 			}
@@ -197,7 +199,7 @@ func (c *Conn) Receive() (*Message, error) {
 	}
 }
 
-// header reads what comes before the body of a frame.
+// header reads a frame's flags and size.
 func (c *Conn) header() (flags byte, size int64, err error) {
 	if flags, err = c.r.ReadByte(); err != nil {
 		return 0, 0, err
@@ -233,7 +235,8 @@ func (c *Conn) command(size int64) ([]byte, error) {
 	return c.body(size)
 }
 
-// noEOF is for an end of the connection in the middle of something.
+// noEOF returns err for the middle of a frame or a message, where the end of the connection is not
+// expected.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -241,7 +244,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// Close closes the connection; Receive and Send fail then.
+// Close closes the connection. Receive and Send then fail.
 func (c *Conn) Close() error { return c.conn.Close() }
 
 func newReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 64<<10) }

@@ -17,13 +17,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// greeting is what a libzmq of version 4.3 begins with.
+// greeting is the greeting of libzmq 4.3.
 var greeting = "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x01NULL" + strings.Repeat("\x00", 48)
 
 const ready = "\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB"
 
-// talk shakes hands with a peer that says this, and passes on what it has heard when the connection
-// is closed.
+// talk shakes hands with a peer that sends says. The channel gets what the peer has received.
 func talk(t *testing.T, kind, identity, says string) (*Conn, <-chan string, error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -38,7 +37,7 @@ func talk(t *testing.T, kind, identity, says string) (*Conn, <-chan string, erro
 	return c, heard, err
 }
 
-// halves keeps what is written.
+// halves is a connection that keeps what is written.
 type halves struct {
 	net.Conn
 	written bytes.Buffer
@@ -85,7 +84,7 @@ func TestHandshakeRefused(t *testing.T) {
 	}
 }
 
-// TestHandshakeEnds has a peer that says nothing.
+// The handshake with a silent peer ends with ctx.
 func TestHandshakeEnds(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -99,8 +98,8 @@ func TestReceive(t *testing.T) {
 	big := strings.Repeat("b", 3<<20)
 	says := greeting + ready +
 		"\x00\x01a" + // a message
-		"\x01\x00" + "\x01\x02bc" + "\x00\x00" + // with empty frames
-		"\x04\x07\x04PING\x00\x00" + // nothing to us
+		"\x01\x00" + "\x01\x02bc" + "\x00\x00" + // a message with empty frames
+		"\x04\x07\x04PING\x00\x00" + // a command that is ignored
 		long(flagLong, uint64(len(big))) + big
 	c, _, err := talk(t, Sub, "", says)
 	require.NoError(t, err)
@@ -125,7 +124,8 @@ func TestReceiveMalformed(t *testing.T) {
 		{"CutMessage", "\x01\x01a", "unexpected EOF"},
 		{"Flags", "\x10\x00", "a frame has the flags 0x10"},
 		{"Negative", long(flagLong, 1<<63), "a frame has 9223372036854775808 bytes"},
-		{"Promise", long(flagLong, Limit) + "short", "unexpected EOF"}, // no memory is taken for it
+		// A size that is only claimed takes no memory.
+		{"Promise", long(flagLong, Limit) + "short", "unexpected EOF"},
 		{"HugeCommand", long(flagCommand|flagLong, 1<<30), "a command has 1073741824 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestReceiveMalformed(t *testing.T) {
 	}
 }
 
-// TestLimit has what is too much left out, and what comes after it arrive.
+// TestLimit checks that the end of a message that is too large is left out, and that the next
+// message arrives.
 func TestLimit(t *testing.T) {
 	big := strings.Repeat("x", Limit)
 	says := greeting + ready +

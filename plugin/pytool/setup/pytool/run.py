@@ -1,3 +1,3 @@
-import sandshell_tool  # a module of its own, so that it is compiled once
+import sandshell_tool  # a module, unlike this script, is compiled only once
 
 sandshell_tool.main()

@@ -1,13 +1,14 @@
-"""Runs one function. Python 3.8 or newer, standard library only.
+"""Calls one function. Needs Python 3.8 or newer, and only the standard library.
 
-Two processes: the function runs in a child, whose stdout, stderr and result are three pipes. The parent passes on what comes out of
-them as frames on the real stdout, which the child does not have: so nothing that the function prints, by whatever means, can
-be taken for a frame. A fork takes no second start of the interpreter.
+The function runs in a child, whose stdout, stderr and result are three pipes. The parent copies
+them as frames to the real stdout, which the child does not have, so nothing that the function
+prints can be mistaken for a frame. The child is a fork, so the interpreter starts only once.
 
-The real stdout gets the nonce of argv[1], then frames: a letter, the length in 4 bytes, big-endian, and that many bytes.
+The real stdout gets the nonce of argv[1], then frames. A frame is a letter, the length in 4 bytes,
+big-endian, and that many bytes:
   o, e  a piece of the function's stdout, stderr
-  r     the result, JSON
-  x     the last one: the child's exit status in decimal, or -n if signal n ended it
+  r     the result as JSON
+  x     the last frame: the child's exit status in decimal, or -n if signal n killed it
 """
 
 import os
@@ -15,21 +16,23 @@ import select
 import signal
 import struct
 import sys
-from json import dumps, loads  # by name: the source may do what it likes to the module
+from json import dumps, loads  # by name, because the source may change the module
 
 PIECE = 64 << 10
-PIPE_MAX = 1 << 20  # what the kernel holds of a pipe, at most
-RESULT_MAX = 9 << 20  # answerMax of frames.go is this, and room for the other frames
+PIPE_MAX = 1 << 20  # the most bytes that the system keeps in a pipe
+RESULT_MAX = 9 << 20  # answerMax of frames.go has 1 MiB more, for the other frames
 MESSAGE_MAX = 64 << 10
 FILE = "<tool>"
 
 
 def main():
     frames = os.dup(1)
-    adopt()  # before the child can leave an orphan
+    adopt_orphans()  # before there is a child
     write_all(frames, sys.argv[1].encode())
     request = sys.stdin.buffer.read()
-    seal = os.urandom(16)  # the function may write to any descriptor, the result's too: its own text it cannot seal
+    # The function may write to the pipe of the result too. It does not know the seal, which marks
+    # the real result.
+    seal = os.urandom(16)
     pipes = [os.pipe() for _ in range(4)]
     ends = [r for r, _ in pipes]
     for fd in ends + [pipes[3][1]]:
@@ -42,7 +45,7 @@ def main():
             for _, w in pipes[:3]:
                 os.close(w)
             watch(child, frames, ends, seal)
-        except OSError:  # nobody reads the frames any more
+        except OSError:  # the reader of the frames has ended
             os.killpg(child, signal.SIGKILL)
         os._exit(0)
 
@@ -55,32 +58,34 @@ def main():
     result = pipes[2][1]
     for fd in [frames, nothing] + [fd for pipe in pipes for fd in pipe if fd != result]:
         os.close(fd)
-    # By lines: what was printed before a kill is not lost. Anew, since Python has looked at what
-    # the descriptors were before.
-    sys.stdout, sys.stderr = (open(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
+    # The old objects belong to the old descriptors. The new ones are line-buffered, so that a kill
+    # loses no line.
+    sys.stdout, sys.stderr = (
+        open(fd, "w", 1, "utf-8", "backslashreplace", closefd=False) for fd in (1, 2))
     sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
     sys.argv = [""]
-    sys.path[0] = ""  # as python -c has it
+    sys.path[0] = ""  # as for python -c
     owner = os.getpid()
     reply = run(loads(request), owner)
-    if os.getpid() == owner:  # and not what the function has forked, which returns too
+    if os.getpid() == owner:  # a process that the function has forked may return too
         write_all(result, seal + struct.pack(">Q", len(reply)) + reply)
         os.close(result)
-    # Now the interpreter ends as ever: threads are waited for, atexit functions run.
+    # The interpreter ends as usual: it waits for threads and runs atexit functions.
 
 
 # The parent.
 
 
-def adopt():
-    """Makes what the child orphans a child of ours: daemons are found below us when the call is to be killed."""
+def adopt_orphans():
+    """Makes this process the parent of the child's orphans, so that a kill of its tree finds
+    them."""
     try:
         import ctypes
 
         one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
         ctypes.CDLL(None).prctl(36, one, none, none, none)  # PR_SET_CHILD_SUBREAPER
-    except Exception:  # not on Linux, or without ctypes: they are found by their environment
-        pass
+    except Exception:
+        pass  # not Linux, or no ctypes: a kill finds orphans by their environment
 
 
 def watch(child, frames, ends, seal):
@@ -88,8 +93,8 @@ def watch(child, frames, ends, seal):
     kinds = {out: b"o", err: b"e"}
     result = bytearray()
 
-    def take(fd):
-        """Reads a piece; tells how much, 0 if nothing is there."""
+    def read_piece(fd):
+        """Reads and handles a piece. Returns its size, 0 if there is none."""
         try:
             piece = os.read(fd, PIECE)
         except BlockingIOError:
@@ -106,15 +111,15 @@ def watch(child, frames, ends, seal):
     status = None
     while status is None:
         for fd in select.select(list(readable), [], [])[0]:
-            take(fd)
+            read_piece(fd)
             if fd == wake:
                 status = reap(child)
-    # What the child has written is in the pipes by now. A process that it left behind may hold them
-    # open, and write for ever.
+    # All that the child has written is in the pipes. A process that it has left behind may keep
+    # them open and write for ever, so the rest is bounded.
     for fd in readable - {wake}:
         left = PIPE_MAX
         while left > 0:
-            n = take(fd)
+            n = read_piece(fd)
             if n == 0:
                 break
             left -= n
@@ -127,7 +132,7 @@ def watch(child, frames, ends, seal):
 
 
 def reap(child):
-    """Takes note of all that have ended; returns the child's exit status, or None."""
+    """Reaps all processes that have ended. Returns the child's exit status, None if it runs."""
     status = None
     while True:
         try:
@@ -154,13 +159,13 @@ def write_all(fd, data):
 
 
 def run(request, owner):
-    """Calls the function; returns the result as JSON."""
+    """Calls the function, and returns its result, or the exception, as JSON."""
     import types
 
     stage = "compile"
     try:
         source = request["source"]
-        if source[:1] == "\ufeff":  # a byte order mark, which is none of the language's
+        if source[:1] == "\ufeff":  # a byte order mark, which compile does not accept
             source = source[1:]
         code = compiled(source)
         stage = "load"
@@ -171,7 +176,7 @@ def run(request, owner):
         function = find(module, request["function"])
         stage = "bind"
         positional, named = arguments(function, request)
-        stage = "call"  # to be told apart: bind or body
+        stage = "call"  # describe finds out whether it is bind or body
         value = function(*positional, **named)
         if hasattr(value, "__await__"):
             import asyncio
@@ -184,7 +189,8 @@ def run(request, owner):
             reply += b', "state": ' + encode(request["state"], "state")
         reply += b"}"
         if len(reply) > RESULT_MAX:
-            raise OverflowError("the result has %d bytes of JSON; %d are allowed" % (len(reply), RESULT_MAX))
+            raise OverflowError(
+                "the result has %d bytes of JSON; %d are allowed" % (len(reply), RESULT_MAX))
         return reply
     except BaseException as e:
         if os.getpid() != owner:
@@ -199,15 +205,15 @@ def compiled(source):
     return compile(source, FILE, "exec", dont_inherit=True)
 
 
-# Processes that multiprocessing does not fork (spawn, forkserver) begin with a new interpreter,
-# which gets pickled data: first what the parent's main module is called, then what to call. That is
-# a function of the module "tool", which is in no file. So the main module's name brings the source
-# along: to unpickle it there makes the module one that can be imported.
+# Processes that multiprocessing does not fork (spawn, forkserver) start a new interpreter. It gets
+# pickled data: first the name of the parent's main module, then the function to call. That function
+# is in the module "tool", which is in no file. So the main module's name carries the source: when
+# it is unpickled, the module "tool" can be imported.
 
 
 class MainName(str):
     def __new__(cls, source):
-        name = super().__new__(cls, "__main__")  # of which multiprocessing knows that it is not to be imported
+        name = super().__new__(cls, "__main__")  # multiprocessing does not import this name
         name.source = source
         return name
 
@@ -223,7 +229,7 @@ UNPICKLE = """[
 
 
 class Finder:
-    """Finds the module "tool", before a file of that name."""
+    """Imports the module "tool", also if there is a file of that name."""
 
     def __init__(self, source):
         self.source = source
@@ -232,14 +238,17 @@ class Finder:
         return spec(name, self) if name == "tool" else None
 
     def create_module(self, spec):
-        return None  # Python makes it
+        return None  # Python makes the module
 
     def exec_module(self, module):
         exec(compiled(self.source), module.__dict__)
 
 
 def provide(source):
-    """Makes "tool" a module with the source for this process and those that multiprocessing starts; returns the main module's name."""
+    """Makes the module "tool" importable for this process and those that multiprocessing starts.
+
+    Returns the main module's name.
+    """
     name = MainName(source)
     sys.modules["__main__"].__spec__ = spec(name, None)
     sys.meta_path.insert(0, Finder(source))
@@ -247,7 +256,7 @@ def provide(source):
 
 
 def spec(name, loader):
-    return type(os.__spec__)(name, loader)  # importlib.machinery.ModuleSpec; the import takes long
+    return type(os.__spec__)(name, loader)  # importlib.machinery.ModuleSpec, without a slow import
 
 
 def find(module, name):
@@ -256,12 +265,14 @@ def find(module, name):
         return function
     if name in module.__dict__:
         raise TypeError("%s is not a function, but of type %s" % (name, type(function).__name__))
-    has = [n for n, f in module.__dict__.items() if callable(f) and getattr(f, "__module__", "") == "tool"]
-    raise NameError("there is no function %s in the source; it has %s" % (name, ", ".join(has) or "none"))
+    has = [n for n, f in module.__dict__.items()
+           if callable(f) and getattr(f, "__module__", "") == "tool"]
+    raise NameError(
+        "there is no function %s in the source; it has %s" % (name, ", ".join(has) or "none"))
 
 
 def arguments(function, request):
-    """Returns positional and named arguments; the state among them if the function has a parameter of that name."""
+    """Returns positional and named arguments, with the state if there is such a parameter."""
     inner, named = function, dict(request["args"])
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
@@ -270,17 +281,17 @@ def arguments(function, request):
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         only = names[: code.co_posonlyargcount]
     else:
-        import inspect  # takes long
+        import inspect  # here, because it is slow
 
         try:
             parameters = inspect.signature(inner).parameters
-        except (TypeError, ValueError):  # some written in C do not tell
+        except (TypeError, ValueError):  # some functions in C have no signature
             parameters = {}
         names = list(parameters)
         only = [n for n in names if parameters[n].kind == inspect.Parameter.POSITIONAL_ONLY]
     if "state" in request and "state" in names:
         if "state" in named:
-            raise TypeError("state is given twice: as an argument too")
+            raise TypeError("state is given twice: as the state and as an argument")
         named["state"] = request["state"]
     positional = []
     for name in only:
@@ -297,7 +308,7 @@ async def wait(value):
 def encode(value, name):
     try:
         return dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return dumps(value, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as e:
         try:
@@ -308,7 +319,7 @@ def encode(value, name):
 
 
 def unfit(value, path, parents):
-    """Says where a value is not JSON, and why."""
+    """Returns where and why a value is not JSON, and None if it is."""
     if value is None or isinstance(value, (str, int)):
         return None
     if isinstance(value, float):
@@ -337,7 +348,7 @@ def describe(e, stage):
     begin = e.__traceback__
     while begin and begin.tb_frame.f_code.co_filename == __file__:
         begin = begin.tb_next
-    if stage == "call":  # no frame of the function: the call itself raised
+    if stage == "call":  # without a frame of the function, the call itself raised
         stage = "bind" if isinstance(e, TypeError) and begin is None else "body"
     tb = begin
     while tb and tb.tb_frame.f_code.co_filename != FILE:
@@ -347,7 +358,7 @@ def describe(e, stage):
     except Exception:
         message = "<its str() failed>"
     text = ""
-    if stage not in ("find", "bind", "return"):  # these are our own
+    if stage not in ("find", "bind", "return"):  # this program raised these
         try:
             text = "".join(traceback.format_exception(type(e), e, tb or begin))
         except Exception as other:
@@ -361,7 +372,8 @@ def describe(e, stage):
     }
 
 
-def shorten(text, most):
-    if len(text) <= most:
+def shorten(text, limit):
+    if len(text) <= limit:
         return text
-    return "%s\n[%d characters left out]\n%s" % (text[: most // 2], len(text) - most, text[-(most // 2) :])
+    half = limit // 2
+    return "%s\n[%d characters left out]\n%s" % (text[:half], len(text) - limit, text[-half:])

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds python3, installs it where that is allowed, and says where it is.
+# Finds python3, or installs it if that is allowed, and sets variables that say where it is.
 python() {
   for p in python3 python /usr/bin/python3; do
     "$p" -c 'import sys
@@ -11,7 +11,8 @@ print("%s\n%d.%d.%d" % ((sys.executable,) + sys.version_info[:3]))' 2>/dev/null 
 found=$(python)
 if [ -z "$found" ]; then
   if [ "$SANDSHELL_ROOT" != yes ]; then
-    echo "there is no python3 (3.8 or newer) in PATH, and no right to install it: install python3 there"
+    echo "there is no python3 (3.8 or newer) in PATH, and no right to install it:" \
+      "install python3 there"
     exit 1
   fi
   case $SANDSHELL_PACKAGE_MANAGER in
@@ -24,7 +25,9 @@ if [ -z "$found" ]; then
   esac
   found=$(python)
   if [ -z "$found" ]; then
-    echo "there is no python3 (3.8 or newer) in PATH, and ${SANDSHELL_PACKAGE_MANAGER:-no package manager} could not install it: use an image that has it"
+    echo "there is no python3 (3.8 or newer) in PATH," \
+      "and ${SANDSHELL_PACKAGE_MANAGER:-no package manager} could not install it:" \
+      "use an image that has it"
     exit 1
   fi
 fi
@@ -33,7 +36,7 @@ executable=${found%
 *}
 version=${found##*
 }
-"$executable" -m py_compile sandshell_tool.py || exit # a call does not write: it is started with -B
+"$executable" -m py_compile sandshell_tool.py || exit # calls use -B and compile nothing
 cat >>"$SANDSHELL_ENV" <<END
 SANDSHELL_PYTOOL=$SANDSHELL_PLUGIN
 SANDSHELL_PYTOOL_PYTHON=$executable

@@ -12,20 +12,21 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// The questions that control.sh answers, and how its lines are read. Nothing else knows their form.
+// This file and look.go parse what the functions of control.sh print. The format is described
+// there.
 
 // Tree is hostapi.Processes.Tree.
 func (c *Processes) Tree(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	return c.processes(ctx, "tree"+words(pids))
+	return c.processes(ctx, "tree"+idWords(pids))
 }
 
 // Alive is hostapi.Processes.Alive.
 func (c *Processes) Alive(ctx context.Context, pids ...int) ([]proc.Process, error) {
-	return c.processes(ctx, "alive"+words(pids))
+	return c.processes(ctx, "alive"+idWords(pids))
 }
 
 func (c *Processes) processes(ctx context.Context, call string) ([]proc.Process, error) {
-	out, err := c.do(ctx, call)
+	out, err := c.query(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func (c *Processes) processes(ctx context.Context, call string) ([]proc.Process,
 
 // Marked is hostapi.Processes.Marked.
 func (c *Processes) Marked(ctx context.Context, word string) ([]int, error) {
-	out, err := c.do(ctx, "marked "+shellquote.Quote(word))
+	out, err := c.query(ctx, "marked "+shellquote.Quote(word))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func parseIDs(out string) (pids []int, err error) {
 
 // ResetModes is hostapi.Processes.ResetModes.
 func (c *Processes) ResetModes(ctx context.Context, tty int) error {
-	_, err := c.do(ctx, "sane "+itoa(tty))
+	_, err := c.query(ctx, "sane "+itoa(tty))
 	return err
 }
 
@@ -64,8 +65,31 @@ func (c *Processes) Discard(ctx context.Context, pid int) (int, error) {
 	if err != nil || len(ps) == 0 {
 		return 0, err
 	}
-	out, err := c.do(ctx, "discard "+itoa(ps[0].TTY)+" "+itoa(ps[0].Parent))
+	out, err := c.query(ctx, "discard "+itoa(ps[0].TTY)+" "+itoa(ps[0].Parent))
 	return atoi(strings.TrimSpace(out)), err
+}
+
+// Shell is hostapi.ShellTeller.Shell.
+func (c *Processes) Shell(ctx context.Context, pid int) (proc.Shell, error) {
+	out, err := c.query(ctx, "shell"+idWords([]int{pid}))
+	if err != nil {
+		return proc.Shell{}, err
+	}
+	return parseShell(out), nil
+}
+
+func parseShell(out string) (shell proc.Shell) {
+	if len(out) > memoMax {
+		return shell
+	}
+	line, reads, _ := strings.Cut(out, "\nR ")
+	if p, ok := parseProcess(strings.SplitN(line, " ", 11)); ok {
+		shell = proc.Shell{TTY: p.TTY, Reads: strings.TrimSuffix(reads, "\n"), Image: p.Image}
+	}
+	if shell.TTY == 0 || shell.Reads == "" || shell.Image == "" {
+		return proc.Shell{}
+	}
+	return shell
 }
 
 // Program is hostapi.Processes.Program.
@@ -73,7 +97,7 @@ func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []str
 	if pid <= 0 {
 		return "", nil, nil
 	}
-	out, err := c.do(ctx, "program "+itoa(pid))
+	out, err := c.query(ctx, "program "+itoa(pid))
 	if err != nil {
 		return "", nil, err
 	}
@@ -82,7 +106,7 @@ func (c *Processes) Program(ctx context.Context, pid int) (dir string, env []str
 
 func parseProgram(out string) (dir string, env []string, err error) {
 	dir, variables, _ := strings.Cut(out, "\n")
-	all, err := unswapped(variables)
+	all, err := splitSwapped(variables)
 	for _, variable := range all {
 		if variable != "" {
 			env = append(env, variable)
@@ -91,9 +115,9 @@ func parseProgram(out string) (dir string, env []string, err error) {
 	return strings.ReplaceAll(dir, "\x00", "\n"), env, err
 }
 
-// unswapped returns the strings of a list in which tr has exchanged NUL, which ends each of them,
-// and the end of a line.
-func unswapped(list string) (all []string, err error) {
+// splitSwapped returns the strings of a list that ended with NUL each, and in which tr has
+// exchanged NUL and "\n".
+func splitSwapped(list string) (all []string, err error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -110,7 +134,7 @@ func unswapped(list string) (all []string, err error) {
 
 // Uptime is hostapi.Processes.Uptime.
 func (c *Processes) Uptime(ctx context.Context) (time.Duration, error) {
-	out, err := c.do(ctx, "uptime")
+	out, err := c.query(ctx, "uptime")
 	return parseSeconds(out), err
 }
 
@@ -124,7 +148,7 @@ func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Sign
 	var names []string
 	for _, sig := range signals {
 		if sig == "" || strings.Trim(string(sig), "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-			return 0, fmt.Errorf("no signal: %q", sig)
+			return 0, fmt.Errorf("unknown signal %q", sig)
 		}
 		names = append(names, string(sig))
 	}
@@ -132,18 +156,19 @@ func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Sign
 		return 0, nil
 	}
 	call := "send " + strings.Join(names, ",")
-	out, err := c.do(ctx, call+words(pids))
+	out, err := c.query(ctx, call+idWords(pids))
 	return strings.Count(out, "sent\n"), err
 }
 
 // Interrupt is hostapi.Processes.Interrupt.
 func (c *Processes) Interrupt(ctx context.Context, pid int) (bool, error) {
-	out, err := c.do(ctx, "interrupt"+words([]int{pid}))
+	out, err := c.query(ctx, "interrupt"+idWords([]int{pid}))
 	return out != "", err
 }
 
-// words returns the ids as words behind a function's name. Ids below 1 are nobody's.
-func words(pids []int) string {
+// idWords returns the ids as arguments of a shell function. It leaves out ids below 1, which no
+// process has.
+func idWords(pids []int) string {
 	var s strings.Builder
 	for _, pid := range pids {
 		if pid > 0 {
@@ -153,7 +178,7 @@ func words(pids []int) string {
 	return s.String()
 }
 
-// parseProcesses reads the lines of tree and alive.
+// parseProcesses parses what tree and alive print.
 func parseProcesses(out string) (ps []proc.Process, err error) {
 	list := bounded.List{What: "the list of processes", Max: listMax}
 	for line := range strings.Lines(out) {
@@ -167,30 +192,31 @@ func parseProcesses(out string) (ps []proc.Process, err error) {
 	return ps, nil
 }
 
-// parseProcess reads "P pid state ppid pgrp session tty tpgid starttime startcode name"; the name
-// is the last, and may hold blanks.
+// parseProcess parses the words of "P pid state:sigcatch ppid pgrp session tty tpgid starttime
+// startcode name". The name may contain blanks.
 func parseProcess(f []string) (p proc.Process, ok bool) {
 	if len(f) < 11 || f[0] != "P" {
 		return p, false
 	}
+	state, caught, _ := strings.Cut(f[2], ":")
 	p = proc.Process{
-		PID: atoi(f[1]), State: f[2], Parent: atoi(f[3]), Group: atoi(f[4]), Session: atoi(f[5]),
-		TTY: atoi(f[6]), Foreground: atoi(f[7]), Start: atoi64(f[8]), Image: f[9], Name: f[10],
+		PID: atoi(f[1]), State: state, Caught: uint32(atoi(caught)), Parent: atoi(f[3]),
+		Group: atoi(f[4]), Session: atoi(f[5]), TTY: atoi(f[6]), Foreground: atoi(f[7]),
+		Start: atoi64(f[8]), Image: f[9], Name: f[10],
 	}
-	if len(p.Image) == 1 { // "-": not told; "0": a zombie; "1": another user's process
+	if len(p.Image) == 1 { // "-": not asked for; "0": a zombie; "1": another user's process
 		p.Image = ""
 	}
 	return p, true
 }
 
-// terminalModes are a terminal's modes, and whether a read of it ends after some time without input
-// (min 0).
+// terminalModes are the modes of a terminal.
 type terminalModes struct {
 	proc.Modes
-	timed bool
+	timed bool // a read ends without input after some time (min 0)
 }
 
-// parseModes reads what stty -a prints; systems differ in the punctuation.
+// parseModes parses what stty -a prints. The punctuation depends on the system.
 func parseModes(out string) terminalModes {
 	var m terminalModes
 	m.Known = out != ""
@@ -210,7 +236,7 @@ func parseModes(out string) terminalModes {
 	return m
 }
 
-// atoi reads a number that the kernel has written; 0 for anything else.
+// atoi parses a number. It returns 0 for any other text.
 func atoi(word string) int { return int(atoi64(word)) }
 
 func atoi64(word string) int64 {

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A session's usual tree, a shell and a program that reads the terminal, asked by package inspect
-// and by the control shell.
+// BenchmarkProcesses asks package procfs and the control shell about a session's usual tree: a
+// shell and a program that reads the terminal.
 func BenchmarkProcesses(b *testing.B) {
 	pid := startShell(b, "cat", "SHELLBOX_BENCH=1")
-	settled(b, pid, has("cat"))
+	awaitTree(b, pid, hasNames("cat"))
 	ctx := b.Context()
-	for _, answers := range []answers{local{}, startControl(b, 0)} {
+	for _, answers := range []processes{thisMachine{}, startControl(b, 0)} {
 		for _, question := range []struct {
 			name string
 			ask  func() error

@@ -1,5 +1,6 @@
-// Package control answers questions about the processes of a machine on which there is nothing but
-// a shell: by control.sh, in a plain sh beside the sessions, which reads /proc with builtins.
+// Package control answers questions about the processes of a machine on which nothing but a shell
+// is available. It runs the script control.sh in a plain sh, beside the shells of the sessions. The
+// script reads /proc with builtins.
 package control
 
 import (
@@ -25,39 +26,37 @@ type Shell interface {
 	Stdin() io.WriteCloser
 	Stdout() io.Reader
 	Stderr() io.Reader
-	Close() error // reads and writes under way return. Closing again does nothing
-	Reap()        // waits for its end, after Close
+	Close() error // makes reads and writes return; a second call does nothing
+	Reap()        // waits until the shell has ended; called after Close
 }
 
-// Processes is what a shell tells of processes: it has the methods of hostapi.Processes, but for
-// processes that it knows by their ids. All methods may be called from several goroutines. It
-// answers one question after the other: a line to the shell costs some 0.1 ms, an SSH channel of
-// its own 1 to 3 ms.
+// Processes has the methods of hostapi.Processes, but identifies processes by their ids. All
+// methods may be called concurrently. One shell answers all questions, one after the other: a line
+// to it takes about 0.1 ms, while an SSH channel of its own would take 1 to 3 ms.
 type Processes struct {
-	begin func(context.Context) (Shell, error)
-	nonce string
-	turn  chan struct{} // full during a question, which owns the fields below
+	startShell func(context.Context) (Shell, error)
+	nonce      string
+	turn       chan struct{} // full during a question, which owns the fields up to closed
 
-	shell  Shell // nil: none yet, or the last one failed
+	shell  Shell // nil: none has been started, or the last one failed
 	out    *bufio.Reader
 	drain  sync.WaitGroup
 	closed bool
 
-	memory sync.Mutex
-	memos  map[int]memo // by the process's id: what Look need not be told again
+	memoMu sync.Mutex
+	memos  map[int]memo // by the process's id
 }
 
-// New returns the Processes of a machine on which begin starts a plain sh. It starts one with the
-// first question, and another one when that has failed.
-func New(begin func(context.Context) (Shell, error)) *Processes {
-	return &Processes{begin: begin, nonce: rand.Text(), turn: make(chan struct{}, 1),
+// New returns the Processes of a machine on which startShell starts a plain sh. New does not start
+// one: the first question does. If the shell fails, the next question starts another.
+func New(startShell func(context.Context) (Shell, error)) *Processes {
+	return &Processes{startShell: startShell, nonce: rand.Text(), turn: make(chan struct{}, 1),
 		memos: map[int]memo{}}
 }
 
-// do returns what one of control.sh's functions prints. If ctx ends first, the shell is given up:
-// its late answer would be taken for that of the next question. The next question starts another
-// shell.
-func (c *Processes) do(ctx context.Context, call string) (string, error) {
+// query returns what a function of control.sh prints. If ctx ends first, the shell is stopped, so
+// that its late answer is not taken for the answer to the next question.
+func (c *Processes) query(ctx context.Context, call string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -80,7 +79,7 @@ func (c *Processes) do(ctx context.Context, call string) (string, error) {
 }
 
 func (c *Processes) start(ctx context.Context) error {
-	shell, err := c.begin(ctx)
+	shell, err := c.startShell(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,12 +89,12 @@ func (c *Processes) start(ctx context.Context) error {
 	return err
 }
 
-// ask has the shell execute lines and returns what they print. A shell that fails, or takes longer
-// than ctx allows, is stopped.
+// ask makes the shell execute lines, and returns what they print. If the shell fails, or ctx ends
+// first, ask stops the shell.
 func (c *Processes) ask(ctx context.Context, lines string) (string, error) {
-	shell := c.shell // for the goroutine: it may still run when c.shell is another shell
+	shell := c.shell // AfterFunc's goroutine may still run when c.shell is another shell
 	stop := context.AfterFunc(ctx, func() { shell.Close() })
-	answer, err := c.converse(lines)
+	answer, err := c.exchange(lines)
 	if !stop() { // AfterFunc closes the shell, even if it has just answered
 		err = ctxerr.Of(ctx)
 	}
@@ -106,7 +105,8 @@ func (c *Processes) ask(ctx context.Context, lines string) (string, error) {
 	return answer, nil
 }
 
-func (c *Processes) converse(lines string) (string, error) {
+// exchange writes lines to the shell, and reads up to the nonce that marks the end of the answer.
+func (c *Processes) exchange(lines string) (string, error) {
 	if _, err := io.WriteString(c.shell.Stdin(), lines+"\necho "+c.nonce+"\n"); err != nil {
 		return "", err
 	}
@@ -128,14 +128,14 @@ func (c *Processes) converse(lines string) (string, error) {
 	}
 }
 
-// answerMax is how long an answer may be. The longest has the environment of a process, which the
-// kernel bounds, each byte as a few characters. What an answer says takes listMax at most.
+// answerMax bounds the length of an answer, and listMax the memory for what it contains. The
+// longest answer is the environment of a process, which the kernel bounds.
 const (
 	answerMax = 8 << 20
 	listMax   = 16 << 20
 )
 
-// stop lets go of the shell; it ends at the end of its input.
+// stop closes the shell and waits for its end.
 func (c *Processes) stop() {
 	if c.shell != nil {
 		c.shell.Stdin().Close()
@@ -146,7 +146,7 @@ func (c *Processes) stop() {
 	}
 }
 
-// Close lets go of the shell. Questions fail from then on with sandbox.ErrClosed.
+// Close stops the shell. Later questions fail with sandbox.ErrClosed.
 func (c *Processes) Close() {
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()

@@ -11,67 +11,20 @@ import (
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
 
-// How the answer of control.sh's look becomes a proc.Look. The engine looks every few milliseconds:
-// there is one question to the shell, and what would cost a process each time, and has not changed,
-// is not asked for again.
-
-// A memo is what the last look at a process has learned.
-type memo struct {
-	image string   // the words of its P line that change with exec
-	args  []string // as long as image is the same
-	turns int64    // of its main thread
-	reads string   // as long as that has not run
-}
-
-// maxMemos bounds what is kept of processes at whose end nobody looked, and memoMax what is kept of
-// one: what is longer is asked for again.
-const (
-	maxMemos = 256
-	memoMax  = 64 << 10
-)
-
-// own returns a copy that holds no more than itself of an answer; nothing, if it is too large.
-func (m memo) own() memo {
-	size := len(m.image) + len(m.reads)
-	for _, arg := range m.args {
-		size += len(arg) + bounded.StringCost
-	}
-	if size > memoMax {
-		return memo{}
-	}
-	args := make([]string, len(m.args))
-	for i, arg := range m.args {
-		args[i] = strings.Clone(arg)
-	}
-	return memo{strings.Clone(m.image), args, m.turns, strings.Clone(m.reads)}
-}
-
-func (c *Processes) memo(pid int) memo {
-	c.memory.Lock()
-	defer c.memory.Unlock()
-	return c.memos[pid]
-}
-
-func (c *Processes) keep(pid int, m memo, gone bool) {
-	c.memory.Lock()
-	defer c.memory.Unlock()
-	if len(c.memos) >= maxMemos {
-		clear(c.memos)
-	}
-	if c.memos[pid] = m.own(); gone {
-		delete(c.memos, pid)
-	}
-}
+// This file turns the answer of control.sh's look into a proc.Look. The engine looks every few
+// milliseconds. So each look is one question to the shell. Answers that take the shell another
+// process are remembered, and are asked for again only after a change.
 
 // Look is hostapi.Processes.Look.
 func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 	m := c.memo(pid)
 	call := "look " + itoa(pid) + " " + shellquote.Quote(m.image)
-	// 0: the kernel does not count them. "": it ran, and may have begun to read in the same turn
+	// If turns is 0, the kernel does not count them. If reads is "", the thread ran at the last
+	// look, and may have begun to read in the same turn.
 	if m.turns > 0 && m.reads != "" {
 		call += " " + itoa(int(m.turns))
 	}
-	out, err := c.do(ctx, call)
+	out, err := c.query(ctx, call)
 	if err != nil {
 		return proc.Look{}, err
 	}
@@ -80,46 +33,57 @@ func (c *Processes) Look(ctx context.Context, pid int) (proc.Look, error) {
 		return proc.Look{}, err
 	}
 	look := v.look(pid)
-	c.keep(pid, m, look.Gone)
-	if !look.Gone && len(v.ps) > 0 {
+	c.remember(pid, m, look.Gone)
+	if !look.Gone && len(v.processes) > 0 {
 		look.Reads, look.Args = m.reads, m.args
 	}
 	return look, nil
 }
 
-// A sight is what one answer of look says.
-type sight struct {
-	gone   bool
-	ps     []seen // none before its parent
-	modes  map[int]terminalModes
-	uptime time.Duration
+// A snapshot is the content of one answer of look.
+type snapshot struct {
+	gone      bool
+	processes []process             // each after its parent
+	modes     map[int]terminalModes // by the terminal's number
+	uptime    time.Duration
 
-	parents     []int        // of each of ps, the place of its parent among them; -1: none
-	visited     map[int]bool // terminals
-	hidden      bool
-	hiddenModes proc.Modes // of the terminal where that is
+	// By a process's index in processes.
+	parents  []int // the index of its parent; -1: not there
+	children [][]int
+	below    []terminals  // in whose foreground its descendants are
+	passed   map[int]bool // a relay has passed its input on to it, or to its descendants
+	relays   map[int]bool // findWaits has passed it
+
+	// What findWaits sets: by a terminal, mayWaitOn's answer; the terminals that it has visited;
+	// and what it has found.
+	foreground  map[int][]int
+	visited     map[int]bool
+	found       []reading
+	hidden      bool       // as proc.Look.Hidden
+	hiddenModes proc.Modes // as proc.Look.HiddenModes
 }
 
-// A seen is a process of a sight.
-type seen struct {
+// A process is a process of a snapshot.
+type process struct {
 	proc.Process
-	threads []seenThread // none: it is in the background
-	turns   int64        // of all threads, or of the main thread of one in the background
+	threads []thread // empty for a process in the background
+	turns   int64    // of all threads; of the main thread for a process in the background
 }
 
-type seenThread struct {
+type thread struct {
 	id    int
 	turns int64
-	what  string // the last word of a T line
+	what  string // the last word of the T line
 }
 
-// lookMax bounds the memory for the lines of a look, and with it the time that it takes to find out
-// who waits: more than 10,000 processes and threads.
+// lookMax bounds the memory for the lines of a look: more than 10,000 processes and threads. It
+// also bounds the time of findWaits.
 const lookMax = 2 << 20
 
-// parseLook reads the lines of look, and brings the memo up to date.
-func parseLook(out string, m *memo) (*sight, error) {
-	v := &sight{modes: map[int]terminalModes{}, visited: map[int]bool{}}
+// parseLook parses an answer of look, and updates the memo.
+func parseLook(out string, m *memo) (*snapshot, error) {
+	v := &snapshot{modes: map[int]terminalModes{}, visited: map[int]bool{},
+		passed: map[int]bool{}, relays: map[int]bool{}}
 	before, args, told := strings.Cut("\n"+out, "\nA\n")
 	image, reads := "", ""
 	lines := bounded.List{What: "a look at processes", Max: lookMax}
@@ -135,7 +99,7 @@ func parseLook(out string, m *memo) (*sight, error) {
 		case "P":
 			words := strings.SplitN(line, " ", 11)
 			if p, ok := parseProcess(words); ok {
-				if v.ps = append(v.ps, seen{Process: p}); len(v.ps) == 1 {
+				if v.processes = append(v.processes, process{Process: p}); len(v.processes) == 1 {
 					image = strings.Join(words[8:], " ")
 				}
 			}
@@ -153,24 +117,24 @@ func parseLook(out string, m *memo) (*sight, error) {
 		}
 	}
 	m.image, m.reads, m.turns = image, reads, 0
-	if len(v.ps) > 0 {
-		m.turns = v.ps[0].mainTurns()
+	if len(v.processes) > 0 {
+		m.turns = v.processes[0].mainTurns()
 	}
 	if told {
 		var err error
-		if m.args, err = unswapped(args); err != nil {
+		if m.args, err = splitSwapped(args); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-// addTurns reads the words of a B or a T line, which belongs to the last process.
-func (v *sight) addTurns(f []string) {
-	if len(v.ps) == 0 {
+// addTurns parses the words of a B or a T line, which belongs to the last process.
+func (v *snapshot) addTurns(f []string) {
+	if len(v.processes) == 0 {
 		return
 	}
-	p := &v.ps[len(v.ps)-1]
+	p := &v.processes[len(v.processes)-1]
 	switch {
 	case f[0] == "B" && len(f) == 2:
 		p.turns = atoi64(f[1])
@@ -178,11 +142,11 @@ func (v *sight) addTurns(f []string) {
 	case f[0] != "T" || len(f) != 4:
 		return
 	}
-	t := seenThread{id: atoi(f[1]), turns: atoi64(f[2]), what: f[3]}
+	t := thread{id: atoi(f[1]), turns: atoi64(f[2]), what: f[3]}
 	p.threads, p.turns = append(p.threads, t), p.turns+t.turns
 }
 
-func (p *seen) mainTurns() int64 {
+func (p *process) mainTurns() int64 {
 	for _, t := range p.threads {
 		if t.id == p.PID {
 			return t.turns
@@ -191,125 +155,156 @@ func (p *seen) mainTurns() int64 {
 	return 0
 }
 
-// look says what there is to say about the process, but for what it reads and its arguments.
-func (v *sight) look(pid int) (look proc.Look) {
-	if v.gone || len(v.ps) > 0 && v.ps[0].Ended() {
+// look returns the Look at the process, without Reads and Args.
+func (v *snapshot) look(pid int) (look proc.Look) {
+	if v.gone || len(v.processes) > 0 && v.processes[0].Ended() {
 		return proc.Look{Gone: true}
 	}
-	if len(v.ps) == 0 || v.ps[0].PID != pid {
-		return look // a system without /proc
+	if len(v.processes) == 0 || v.processes[0].PID != pid {
+		return look // the machine has no /proc
 	}
-	places := make(map[int]int, len(v.ps))
-	for i := range v.ps {
-		parent, ok := places[v.ps[i].Parent]
-		if !ok {
-			parent = -1
-		}
-		v.parents = append(v.parents, parent)
-		places[v.ps[i].PID] = i
-	}
-	p := &v.ps[0]
+	v.findFamilies()
+	p := &v.processes[0]
 	look.Turns, look.Image, look.TTY = p.mainTurns(), p.Image, p.TTY
 	look.Stopped, look.Foreground = p.State == "T", max(p.Foreground, 0)
 	look.Modes = v.modes[p.TTY].Modes
-	for i := range v.ps {
-		look.Total += v.ps[i].turns
-		look.Runs = look.Runs || v.ps[i].runs()
+	for i := range v.processes {
+		look.Total += v.processes[i].turns
+		look.Runs = look.Runs || v.processes[i].runs()
 	}
-	look.Waits = v.waits(p.TTY, 0)
+	v.findWaits(p.TTY, 0)
+	look.Waits = v.judge()
 	look.Hidden, look.HiddenModes = v.hidden, v.hiddenModes
 	return look
 }
 
-// runs reports whether the process runs, is about to, or waits for a disk.
-func (p *seen) runs() bool {
-	return p.State == "R" || p.State == "D" ||
-		slices.ContainsFunc(p.threads, func(t seenThread) bool { return t.what == "run" })
+// findFamilies sets parents, children and below.
+func (v *snapshot) findFamilies() {
+	n := len(v.processes)
+	v.parents, v.children, v.below = make([]int, n), make([][]int, n), make([]terminals, n)
+	places := make(map[int]int, n)
+	for i := range v.processes {
+		parent, ok := places[v.processes[i].Parent]
+		if ok {
+			v.children[parent] = append(v.children[parent], i)
+		} else {
+			parent = -1
+		}
+		v.parents[i] = parent
+		places[v.processes[i].PID] = i
+	}
+	for i := n - 1; i >= 0; i-- {
+		if parent := v.parents[i]; parent >= 0 {
+			v.below[parent].add(v.below[i]...)
+			if p := &v.processes[i]; p.TTY != 0 && p.Group == p.Foreground {
+				v.below[parent].add(p.TTY)
+			}
+		}
+	}
 }
 
-// waits returns who waits for a terminal. A relay does not wait itself: it brings its input to
-// another terminal, and whoever waits for that one waits. turns are those of the relays that led
-// here.
-func (v *sight) waits(tty int, turns int64) (found []proc.Wait) {
+// terminals are at most two different terminals of a set: enough to tell whether the set has one
+// that is not a given one.
+type terminals []int
+
+func (s *terminals) add(ttys ...int) {
+	for _, tty := range ttys {
+		if len(*s) < 2 && !slices.Contains(*s, tty) {
+			*s = append(*s, tty)
+		}
+	}
+}
+
+func (s terminals) hasOther(than int) bool {
+	return slices.ContainsFunc(s, func(tty int) bool { return tty != than })
+}
+
+// runs reports whether the process runs, is about to run, or waits for a disk.
+func (p *process) runs() bool {
+	return p.State == "R" || p.State == "D" ||
+		slices.ContainsFunc(p.threads, func(t thread) bool { return t.what == "run" })
+}
+
+// findWaits adds to v.found the threads that wait for the terminal's input. A relay reads one
+// terminal and passes the input on to another. It is not counted itself; the threads that wait for
+// the other terminal are. turns is the sum of the turns of the relays on the way to this terminal.
+func (v *snapshot) findWaits(tty int, turns int64) {
 	if tty == 0 || v.visited[tty] {
-		return nil
+		return
 	}
 	v.visited[tty] = true
 	m := v.modes[tty]
 	hidden, polls := false, false
-	for i := range v.ps {
-		p := &v.ps[i]
-		if !v.at(p, tty) {
-			continue
-		}
-		for _, t := range p.threads {
-			waits, unseen := v.waitOf(p, t, m, turns)
-			found = append(found, waits...)
-			hidden = hidden || unseen
+	for _, i := range v.mayWaitOn(tty) {
+		for _, t := range v.processes[i].threads {
+			hidden = v.findWaitsOf(i, t, tty, turns) || hidden
 			polls = polls || strings.HasSuffix(t.what, "poll")
 		}
 	}
-	// A process that shows that it polls waits for something else, as apt-get waits for its
-	// downloads, and the hidden ones work for it.
+	// If a process visibly polls, it waits for something else, as apt-get waits for its downloads.
+	// The hidden processes then work for it, and do not wait for the terminal.
 	if hidden && !(polls && m.Known && !m.Raw && !m.NoEcho) {
 		v.hidden, v.hiddenModes = true, m.Modes
 	}
-	return found
 }
 
-// waitOf returns who waits because the thread waits for its terminal, which is in these modes: the
-// thread, or those behind a relay. hidden says that nobody knows what the thread waits for.
-func (v *sight) waitOf(p *seen, t seenThread, m terminalModes,
-	turns int64) (found []proc.Wait, hidden bool) {
-	alone, ok := p.waitsIn(t, m)
+// findWaitsOf adds the waits that follow from what a thread of the process with that index waits
+// for: its own, or, if it is a relay's, those of threads behind the relay. hidden reports that it
+// is unknown what the thread waits for.
+func (v *snapshot) findWaitsOf(index int, t thread, tty int, turns int64) (hidden bool) {
+	p, m := &v.processes[index], v.modes[tty]
+	ok := p.waitsForTerminal(t, m)
 	unseen := t.what == "?" && p.State != "R" && p.TTY != 0
 	if !ok && !unseen {
-		return nil, false
-	}
-	if inner := v.behind(p, t, m); len(inner) > 0 {
-		for _, tty := range inner {
-			found = append(found, v.waits(tty, turns+t.turns)...)
-		}
-		return found, false
-	}
-	if ok && !(m.Raw && v.forks(p)) {
-		found = []proc.Wait{{PID: p.PID, TID: t.id, Name: p.Name, Modes: m.Modes,
-			Turns: turns + t.turns, Alone: alone}}
-	}
-	return found, unseen
-}
-
-// at reports whether the process may wait for the terminal: one in its foreground; or one without a
-// terminal of its own, which has it open (su -c).
-func (v *sight) at(p *seen, tty int) bool {
-	if strings.ContainsAny(p.State, "TtZX") {
 		return false
 	}
-	return p.TTY == tty && p.Group == p.Foreground || p.TTY == 0 && tty == v.ps[0].TTY
+	if v.isRelay(index, t, m) {
+		v.relays[index] = true
+		v.findWaitsBehind(index, index, turns+t.turns)
+		return false
+	}
+	if ok && !(m.Raw && v.hasJustForked(index)) {
+		v.found = append(v.found, reading{proc.Wait{PID: p.PID, TID: t.id, Name: p.Name,
+			Modes: m.Modes, Turns: turns + t.turns}, index, tty})
+	}
+	return unseen
 }
 
-// waitsIn reports whether a thread of the process waits for a terminal in these modes, and whether
-// for it alone.
-func (p *seen) waitsIn(t seenThread, m terminalModes) (alone, ok bool) {
-	works := p.runs()
+// mayWaitOn returns the processes that may wait for the terminal: those in its foreground, and for
+// the shell's terminal those that have no controlling terminal and may have this one open (su -c).
+func (v *snapshot) mayWaitOn(tty int) []int {
+	if v.foreground == nil {
+		v.foreground = map[int][]int{}
+		for i := range v.processes {
+			switch p := &v.processes[i]; {
+			case strings.ContainsAny(p.State, "TtZX"):
+			case p.TTY == 0:
+				shell := v.processes[0].TTY
+				v.foreground[shell] = append(v.foreground[shell], i)
+			case p.Group == p.Foreground:
+				v.foreground[p.TTY] = append(v.foreground[p.TTY], i)
+			}
+		}
+	}
+	return v.foreground[tty]
+}
+
+// waitsForTerminal reports whether a thread of the process waits for a terminal in these modes.
+func (p *process) waitsForTerminal(t thread, m terminalModes) bool {
 	switch t.what {
 	case "woken":
-		return !works && !m.timed, p.TTY != 0
-	case "tty":
-		return !works && !m.timed, true
-	case "asks":
-		return false, true
-	case "one":
-		return !works, m.Raw || p.isAsh()
-	case "hpoll", "poll":
-		return false, m.Raw || p.isAsh()
+		return p.TTY != 0
+	case "tty", "asks":
+		return true
+	case "one", "hpoll", "poll":
+		return m.Raw || p.isAsh()
 	}
-	return false, false
+	return false
 }
 
-// isAsh reports whether the process may be a busybox ash, whose builtin read polls the terminal. It
-// polls nothing else.
-func (p *seen) isAsh() bool {
+// isAsh reports whether the process may be a busybox ash. Its builtin read polls the terminal, and
+// nothing else.
+func (p *process) isAsh() bool {
 	switch strings.TrimPrefix(p.Name, "-") {
 	case "ash", "sh", "busybox":
 		return true
@@ -317,39 +312,41 @@ func (p *seen) isAsh() bool {
 	return false
 }
 
-// behind returns the terminals to which the thread may bring the input of one in these modes: a
-// relay (sudo with use_pty, script, expect) has its terminal in raw mode and runs its program on
+// isRelay reports whether the thread passes on the input of its terminal, which is in the modes m.
+// A relay (sudo with use_pty, script, expect) has its terminal in raw mode, and runs its program on
 // another one.
-func (v *sight) behind(p *seen, t seenThread, m terminalModes) (inner []int) {
-	// a shell that reads keys has jobs, and jobs have terminals
-	if !m.Raw || p.PID == v.ps[0].PID && t.what == "tty" {
-		return nil
+func (v *snapshot) isRelay(index int, t thread, m terminalModes) bool {
+	// A shell that reads keys is no relay, although its jobs may have other terminals.
+	if !m.Raw || index == 0 && t.what == "tty" {
+		return false
 	}
-	family := make([]bool, len(v.ps))
-	for i := range v.ps {
-		q := &v.ps[i]
-		if q == p {
-			family[i] = true
-			continue
-		}
-		if parent := v.parents[i]; parent < 0 || !family[parent] {
-			continue
-		}
-		family[i] = true
-		if q.TTY != 0 && q.TTY != p.TTY && q.Group == q.Foreground &&
-			!slices.Contains(inner, q.TTY) {
-			inner = append(inner, q.TTY)
-		}
-	}
-	return inner
+	return v.below[index].hasOther(v.processes[index].TTY)
 }
 
-// forks reports whether the process has just forked and its child has not yet called exec. A relay
-// looks like that before its program is on its own terminal.
-func (v *sight) forks(parent *seen) bool {
-	for i := range v.ps {
-		if p := &v.ps[i]; p.Parent == parent.PID && p.Image == parent.Image && p.Image != "" &&
-			p.runs() {
+// findWaitsBehind adds the waits for the terminals of the descendants of the process with the
+// index from, without those for the terminal of the relay. What one relay has passed, those behind
+// it need not pass again.
+func (v *snapshot) findWaitsBehind(from, relay int, turns int64) {
+	for _, i := range v.children[from] {
+		if v.passed[i] {
+			continue
+		}
+		v.passed[i] = true
+		p := &v.processes[i]
+		if p.TTY != v.processes[relay].TTY && p.Group == p.Foreground {
+			v.findWaits(p.TTY, turns)
+		}
+		v.findWaitsBehind(i, relay, turns)
+	}
+}
+
+// hasJustForked reports whether the process has forked within the last second and its child has not
+// yet called exec. A relay is in that state before its program has its own terminal.
+func (v *snapshot) hasJustForked(index int) bool {
+	parent := &v.processes[index]
+	for _, i := range v.children[index] {
+		p := &v.processes[i]
+		if p.Image == parent.Image && p.Image != "" && p.runs() {
 			return v.uptime > 0 &&
 				p.Start > int64((v.uptime-time.Second).Seconds()*proc.TicksPerSecond)
 		}

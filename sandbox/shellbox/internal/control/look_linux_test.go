@@ -10,138 +10,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
-	"github.com/sandshell/sandshell/internal/procfs"
-	"github.com/sandshell/sandshell/internal/shellquote"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
-const nobody = 65534
+// oneShell is why make test runs each row of a table in one control shell.
+const oneShell = "each row starts programs, and the script is the same in all shells: each row " +
+	"runs in one of them every day"
 
-// controlShells returns those shells of this machine that control.sh is for.
-func controlShells(t testing.TB) (shells [][]string) {
-	for _, sh := range [][]string{{"dash"}, {"bash"}, {"busybox", "ash"}, {"mksh"}} {
-		if _, err := exec.LookPath(sh[0]); err == nil {
-			shells = append(shells, sh)
-		}
-	}
-	return shells
-}
+// sessionNames are the names of sessionShells.
+var sessionNames = []string{"bash", "dash", "ash"}
 
-// A numbered is a Process of which only the id is known.
-// An onPipe is an interactive shell that gets its commands on a pipe, on a terminal of its own.
-type onPipe struct {
-	pid      int
-	commands *os.File
-	keys     *os.File
-	tty      string
-	pipe     string
-}
-
-var sessionShells = map[string][]string{
-	"bash": {"bash", "--norc", "--noprofile", "--noediting", "-i"},
-	"dash": {"dash", "-i"},
-	"ash":  {"busybox", "ash", "-o", "ignoreeof", "-i"},
-}
-
-func startOnPipe(t testing.TB, name string) *onPipe { return startAs(t, 0, name) }
-
-// startAs starts the shell as the user of that id if it is not 0.
-func startAs(t testing.TB, uid uint32, name string) *onPipe {
-	t.Helper()
-	args := sessionShells[name]
-	if _, err := exec.LookPath(args[0]); err != nil {
-		t.Skip("this machine has no " + args[0])
-	}
-	ptm, tty, err := pty.Open()
-	require.NoError(t, err)
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "TERM=xterm", "PS1=", "HISTFILE=")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = r, tty, tty
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
-	if uid != 0 {
-		require.NoError(t, tty.Chown(int(uid), int(uid)))
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
-		cmd.Dir = "/"
-	}
-	require.NoError(t, cmd.Start())
-	pipe, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", r.Fd()))
-	require.NoError(t, err)
-	name = tty.Name()
-	r.Close()
-	tty.Close()
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		io.Copy(io.Discard, ptm)
-	}()
-	t.Cleanup(func() {
-		procfs.Signal(pidsOf(procfs.Tree(cmd.Process.Pid)), proc.SIGKILL)
-		w.Close()
-		cmd.Wait()
-		<-read
-		ptm.Close()
-	})
-	return &onPipe{cmd.Process.Pid, w, ptm, name, pipe}
-}
-
-// run has the shell execute a command, as the engine does.
-func (p *onPipe) run(t testing.TB, command string) {
-	t.Helper()
-	_, err := fmt.Fprintf(p.commands, "\\eval %s <%s\n", shellquote.Quote(command), p.tty)
-	require.NoError(t, err)
-}
-
-// eventually looks until the look is as wanted, twice.
-func eventually(t testing.TB, c *Processes, pid int, wanted func(*proc.Look) bool) proc.Look {
-	t.Helper()
-	var l proc.Look
-	agreed := 0
-	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(5 * time.Millisecond) {
-		l = must[proc.Look](t)(c.Look(t.Context(), pid))
-		if agreed++; !wanted(&l) {
-			agreed = 0
-		}
-		if agreed == 2 {
-			return l
-		}
-	}
-	t.Fatalf("not as wanted: %+v", l)
-	return l
-}
-
-// never checks that no look finds that anybody waits.
-func never(t testing.TB, c *Processes, pid int) {
-	t.Helper()
-	for range 20 {
-		l := must[proc.Look](t)(c.Look(t.Context(), pid))
-		require.Empty(t, l.Waits)
-		require.Empty(t, l.Reads)
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
-// A shell that waits for a command reads its pipe, and no shell that executes one does.
+// A shell that waits for a command reads its pipe. A shell that executes a command does not.
 func TestLookIdle(t *testing.T) {
-	for _, sh := range controlShells(t) {
+	for i, sh := range controlShells(t) {
 		for name, args := range sessionShells {
 			t.Run(sh[0]+"/"+name, func(t *testing.T) {
+				if name != sessionNames[i%len(sessionNames)] {
+					testenv.NeedsAll(t, oneShell)
+				}
 				c := startControl(t, 0, sh...)
-				p, q := startOnPipe(t, name), startOnPipe(t, name)
+				p, q := startPipedShell(t, name), startPipedShell(t, name)
 				require.NotEqual(t, p.pipe, q.pipe)
-				for _, p := range []*onPipe{p, q, p} {
-					l := eventually(t, c, p.pid, func(l *proc.Look) bool {
+				for _, p := range []*pipedShell{p, q, p} {
+					l := awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 						return l.Reads == p.pipe
 					})
 					require.Equal(t, p.pid, l.Foreground)
 					require.Equal(t, args, l.Args)
 					require.NotEmpty(t, l.Image)
+					require.Equal(t, proc.Shell{TTY: l.TTY, Reads: l.Reads, Image: l.Image},
+						must[proc.Shell](t)(c.Shell(t.Context(), p.pid)))
 					require.Positive(t, l.Turns)
 					require.GreaterOrEqual(t, l.Total, l.Turns)
 					require.Empty(t, l.Waits)
@@ -151,20 +53,20 @@ func TestLookIdle(t *testing.T) {
 				}
 				for i, command := range []string{"sleep 1000", "mkfifo f; exec 9<>f; cat <&9",
 					"x=$(sleep 1000)", "while :; do :; done"} {
-					// not behind the loop: busybox ash jumps out of malloc at a ^C, and rarely
-					// waits for malloc's lock for ever
+					// Do not interrupt the loop, which is last: at a ^C busybox ash jumps out of
+					// malloc, and then, rarely, waits for malloc's lock for ever.
 					if i > 0 {
 						interrupt(t, c, p)
 					}
 					p.run(t, command)
-					eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads != p.pipe })
+					awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Reads != p.pipe })
 					time.Sleep(20 * time.Millisecond)
 					for range 5 {
 						l := must[proc.Look](t)(c.Look(t.Context(), p.pid))
 						require.NotEqual(t, p.pipe, l.Reads, command)
 						require.Empty(t, l.Waits, command)
 					}
-					l := eventually(t, c, p.pid, func(l *proc.Look) bool {
+					l := awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 						return l.Runs == strings.HasPrefix(command, "while")
 					})
 					require.Equal(t, args, l.Args)
@@ -174,24 +76,10 @@ func TestLookIdle(t *testing.T) {
 	}
 }
 
-// interrupt interrupts the terminal's foreground until the shell is back.
-func interrupt(t testing.TB, c *Processes, p *onPipe) {
-	t.Helper()
-	for range 200 {
-		l := must[proc.Look](t)(c.Look(t.Context(), p.pid))
-		if l.Reads == p.pipe {
-			return
-		}
-		must[bool](t)(c.Interrupt(t.Context(), p.pid))
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("the shell does not come back")
-}
-
-// Programs that wait for their terminal.
+// waiters are commands that wait for their terminal.
 var waiters = []struct {
 	needs, command string
-	name           string // "": the shell
+	name           string // of the program that waits; "": the shell
 	alone          bool
 	modes          proc.Modes
 }{
@@ -227,18 +115,21 @@ while True: pass'`, "python3", false, proc.Modes{Known: true}},
 }
 
 func TestLookWaits(t *testing.T) {
-	for i, sh := range controlShells(t) {
+	shells := controlShells(t)
+	for i, sh := range shells {
 		c := startControl(t, 0, sh...)
-		names := []string{"bash", "dash", "ash"}
 		for j, w := range waiters {
-			shell := names[(i+j)%len(names)]
+			shell := sessionNames[(i+j)%len(sessionNames)]
 			t.Run(sh[0]+"/"+shell+"/"+w.command, func(t *testing.T) {
+				if j%len(shells) != i {
+					testenv.NeedsAll(t, oneShell)
+				}
 				if _, err := exec.LookPath(w.needs); err != nil {
 					t.Skip("this machine has no " + w.needs)
 				}
-				p := startOnPipe(t, shell)
+				p := startPipedShell(t, shell)
 				p.run(t, w.command)
-				l := eventually(t, c, p.pid, func(l *proc.Look) bool {
+				l := awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 					return len(l.Waits) == 1 && l.Waits[0].Alone == w.alone &&
 						l.Waits[0].Modes == w.modes && (w.name == "") == (l.Waits[0].PID == p.pid)
 				})
@@ -255,11 +146,58 @@ func TestLookWaits(t *testing.T) {
 	}
 }
 
-func TestLookNobodyWaits(t *testing.T) {
+// Each of these commands reads its terminal. The script tells what else goes on, or says that
+// something may.
+func TestLookBeside(t *testing.T) {
+	const pump = "import signal, sys, threading, time\n" +
+		"def thread(f, *a): threading.Thread(target=f, args=a, daemon=True).start()\n"
+	python := func(script string) string { return "python3 -c '" + pump + script + "'" }
+	shells := controlShells(t)
+	for i, sh := range shells {
+		c := startControl(t, 0, sh...)
+		for j, w := range []struct {
+			command          string
+			alone, othersRun bool
+		}{
+			{python("thread(sys.stdin.read); time.sleep(1000)"), false, false},
+			{python("thread(sys.stdin.read); threading.Event().wait(1000)"), false, false},
+			{python("thread(sys.stdin.read); signal.pause()"), false, false},
+			{python("thread(sys.stdin.read); threading.Event().wait()"), true, false},
+			{python("thread(threading.Event().wait, 1000); input()"), true, false},
+			{"cat | cat", true, false},
+			{"cat | sh -c 'sleep 1000; :'", true, true},
+			{"bash -c 'sleep 1000 & read x; :'", true, true},
+			{"sh -c '(read x); :'", true, false},
+			{"timeout --foreground 1000 cat", false, false},
+		} {
+			t.Run(sh[0]+"/"+w.command, func(t *testing.T) {
+				if j%len(shells) != i {
+					testenv.NeedsAll(t, oneShell)
+				}
+				program, _, _ := strings.Cut(w.command, " ")
+				if _, err := exec.LookPath(program); err != nil {
+					t.Skip("this machine has no " + program)
+				}
+				p := startPipedShell(t, sessionNames[i%len(sessionNames)])
+				p.run(t, w.command)
+				in := 0
+				awaitLook(t, c, p.pid, func(l *proc.Look) bool {
+					if in++; len(l.Waits) != 1 || l.Waits[0].Alone != w.alone ||
+						l.Waits[0].OthersRun != w.othersRun {
+						in = 0
+					}
+					return in >= 3
+				})
+			})
+		}
+	}
+}
+
+func TestLookNeverWaits(t *testing.T) {
 	c := startControl(t, 0)
 	for _, w := range []struct{ needs, command string }{
 		{"sleep", "sleep 1000 | cat"},
-		{"sleep", "cat & sleep 1000"}, // stopped
+		{"sleep", "cat & sleep 1000"}, // the cat is stopped
 		{"script", "script -qc 'sleep 1000' /dev/null"},
 		{"python3", "python3 -c 'import select, os; select.select([os.pipe()[0]], [], [])'"},
 	} {
@@ -267,56 +205,57 @@ func TestLookNobodyWaits(t *testing.T) {
 			if _, err := exec.LookPath(w.needs); err != nil {
 				t.Skip("this machine has no " + w.needs)
 			}
-			p := startOnPipe(t, "bash")
+			p := startPipedShell(t, "bash")
 			p.run(t, w.command)
 			program, _, _ := strings.Cut(w.command, " ")
-			settled(t, p.pid, has("bash", program))
+			awaitTree(t, p.pid, hasNames("bash", program))
 			time.Sleep(100 * time.Millisecond)
-			never(t, c, p.pid)
+			neverWaits(t, c, p.pid)
 		})
 	}
 }
 
-// Another user's processes hide what they wait for.
+// TestLookHidden checks that a Look says so if what a process waits for is hidden, because it
+// belongs to another user.
 func TestLookHidden(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root becomes another user: run it as root")
 	}
 	for _, sh := range controlShells(t) {
 		c := startControl(t, nobody, sh...)
-		p := startOnPipe(t, "bash")
-		l := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Hidden && !l.Runs })
+		p := startPipedShell(t, "bash")
+		l := awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Hidden && !l.Runs })
 		require.Empty(t, l.Reads)
 		require.Empty(t, l.Waits)
 		require.Empty(t, l.Image)
 		require.Equal(t, sessionShells["bash"], l.Args)
 		p.run(t, "cat")
-		eventually(t, c, p.pid, func(l *proc.Look) bool {
+		awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 			return l.Hidden && !l.Runs && l.Foreground != p.pid
 		})
 	}
 	c := startControl(t, nobody)
-	p := startAs(t, nobody, "dash")
-	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe && !l.Hidden })
+	p := startPipedShellAs(t, nobody, "dash")
+	awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe && !l.Hidden })
 	p.run(t, "stty -echo; cat")
-	eventually(t, c, p.pid, func(l *proc.Look) bool {
+	awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 		return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Modes.NoEcho
 	})
 
 	c = startControl(t, 0)
-	p = startOnPipe(t, "bash")
+	p = startPipedShell(t, "bash")
 	p.run(t, "su nobody -s /bin/sh -c cat")
-	eventually(t, c, p.pid, func(l *proc.Look) bool {
+	awaitLook(t, c, p.pid, func(l *proc.Look) bool {
 		return len(l.Waits) == 1 && l.Waits[0].Name == "cat" && l.Waits[0].Alone
 	})
 }
 
 func TestLookGone(t *testing.T) {
 	c := startControl(t, 0)
-	p := startOnPipe(t, "bash")
-	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
+	p := startPipedShell(t, "bash")
+	awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGKILL))
-	eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Gone })
+	awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Gone })
 	require.Equal(t, proc.Look{Gone: true}, must[proc.Look](t)(c.Look(t.Context(), 4194303)))
 	require.Empty(t, c.memos)
 }
@@ -324,10 +263,10 @@ func TestLookGone(t *testing.T) {
 // The image and the arguments change with exec.
 func TestLookExec(t *testing.T) {
 	c := startControl(t, 0)
-	p := startOnPipe(t, "bash")
-	before := eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
+	p := startPipedShell(t, "bash")
+	before := awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 	p.run(t, "exec dash -i -c 'read x' \"$(printf 'a\\nb')\" '' c")
-	after := eventually(t, c, p.pid, func(l *proc.Look) bool { return len(l.Waits) == 1 })
+	after := awaitLook(t, c, p.pid, func(l *proc.Look) bool { return len(l.Waits) == 1 })
 	require.NotEqual(t, before.Image, after.Image)
 	require.Equal(t, []string{"dash", "-i", "-c", "read x", "a\nb", "", "c"}, after.Args)
 }
@@ -336,8 +275,8 @@ func TestDiscard(t *testing.T) {
 	for _, sh := range controlShells(t) {
 		t.Run(sh[0], func(t *testing.T) {
 			c := startControl(t, 0, sh...)
-			p := startOnPipe(t, "bash")
-			eventually(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
+			p := startPipedShell(t, "bash")
+			awaitLook(t, c, p.pid, func(l *proc.Look) bool { return l.Reads == p.pipe })
 			tty, err := os.OpenFile(p.tty, os.O_RDWR|unix.O_NOCTTY, 0)
 			require.NoError(t, err)
 			defer tty.Close()
@@ -359,8 +298,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// Answers of machines that this one is not: system calls are hidden (Yama), nothing is counted,
-// there is no /proc, a relay has just forked.
+// parseLook parses answers that this machine would not give: system calls are hidden (Yama), turns
+// are not counted, there is no /proc, a relay has just forked.
 func TestParseLook(t *testing.T) {
 	const (
 		shell = "P 10 S 1 10 10 34816 %d 500 9999 bash\n"

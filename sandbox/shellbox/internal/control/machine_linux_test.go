@@ -16,29 +16,30 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs"
 )
 
-// A piped is sh on pipes, without a terminal.
-type piped struct {
+// A plainShell is a Shell on pipes.
+type plainShell struct {
 	cmd       *exec.Cmd
 	in        io.WriteCloser
 	out, errs io.ReadCloser
 }
 
-func (p *piped) Stdin() io.WriteCloser { return p.in }
-func (p *piped) Stdout() io.Reader     { return p.out }
-func (p *piped) Stderr() io.Reader     { return p.errs }
-func (p *piped) Reap()                 { p.cmd.Wait() }
-func (p *piped) Close() error {
+func (p *plainShell) Stdin() io.WriteCloser { return p.in }
+func (p *plainShell) Stdout() io.Reader     { return p.out }
+func (p *plainShell) Stderr() io.Reader     { return p.errs }
+func (p *plainShell) Reap()                 { p.cmd.Wait() }
+func (p *plainShell) Close() error {
 	p.cmd.Process.Kill()
 	p.in.Close()
 	return p.out.Close()
 }
 
-// startPiped starts sh, which is nil: sh, as the user of that id if it is not 0.
-func startPiped(uid uint32, sh []string) (*piped, error) {
+// startPlainShell starts the shell sh, or "sh" if that is nil. If uid is not 0, the shell runs as
+// that user.
+func startPlainShell(uid uint32, sh []string) (*plainShell, error) {
 	if sh == nil {
 		sh = []string{"sh"}
 	}
-	p := &piped{cmd: exec.Command(sh[0], sh[1:]...)}
+	p := &plainShell{cmd: exec.Command(sh[0], sh[1:]...)}
 	p.cmd.Dir = "/"
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if uid != 0 {
@@ -51,9 +52,9 @@ func startPiped(uid uint32, sh []string) (*piped, error) {
 	return p, errors.Join(err, err2, err3, p.cmd.Start())
 }
 
-// startControl returns the answers of a shell on this machine.
+// startControl returns the Processes of a shell on this machine.
 func startControl(t testing.TB, uid uint32, sh ...string) *Processes {
-	c := New(func(context.Context) (Shell, error) { return startPiped(uid, sh) })
+	c := New(func(context.Context) (Shell, error) { return startPlainShell(uid, sh) })
 	t.Cleanup(c.Close)
 	return c
 }
@@ -66,7 +67,7 @@ func pidsOf(ps []proc.Process) []int {
 	return pids
 }
 
-// must returns an answer that comes without an error.
+// must returns the answer of a call that must not fail.
 func must[A any](t testing.TB) func(A, error) A {
 	return func(answer A, err error) A {
 		t.Helper()
@@ -75,7 +76,7 @@ func must[A any](t testing.TB) func(A, error) A {
 	}
 }
 
-// startShell starts bash on a terminal with a script, and returns its id.
+// startShell starts bash on a terminal, types script, and returns the shell's id.
 func startShell(t testing.TB, script string, env ...string) int {
 	t.Helper()
 	for _, program := range []string{"bash", "stty"} {
@@ -89,14 +90,14 @@ func startShell(t testing.TB, script string, env ...string) int {
 	ptm, err := pty.Start(cmd)
 	require.NoError(t, err)
 	read := make(chan struct{})
-	go func() { // or a program blocks in writing
+	go func() { // a program would block in writing to a terminal that nobody reads
 		defer close(read)
 		io.Copy(io.Discard, ptm)
 	}()
 	t.Cleanup(func() {
 		procfs.Signal(pidsOf(procfs.Tree(cmd.Process.Pid)), proc.SIGKILL)
 		cmd.Wait()
-		<-read // no process has the terminal open any more
+		<-read // the read ends when no process has the terminal open
 		ptm.Close()
 	})
 	_, err = io.WriteString(ptm, script+"\n")

@@ -27,19 +27,23 @@ type Dialect struct {
 	HighFD bool   // the shell is bash, and may use the descriptor terminalFD
 }
 
-// nonce returns the nonce of the marker of that kind and number. Only who knows the secret can
-// compute it.
+// New returns the Dialect of a shell of which nothing is known yet.
+func New(secret string) Dialect { return Dialect{Secret: secret, TTY: "/dev/tty"} }
+
+// nonce returns the nonce of the marker of that kind and number. Only a program that knows the
+// secret can compute it.
 func (d Dialect) nonce(kind Kind, seq int) string {
 	mac := hmac.New(sha256.New, []byte(d.Secret))
 	fmt.Fprintf(mac, "%c%d", kind, seq)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// setPrompt sets a prompt that shows nothing. The prompt is part of the output of a command that
-// was aborted. In bash it is an invisible sequence (FinalTerm's A), because startup files stop
-// where PS1 is empty. In other shells it is empty, because busybox ash prints it on the standard
-// output, which may be a file. "command eval" keeps a readonly PS1 from aborting the line. PS2 is
-// empty for the same reasons: the shell prompts for each further line of a command.
+// setPrompt sets a prompt that shows nothing and executes nothing: a command in a prompt could read
+// the shell's commands. The prompt is part of the output of a command that was aborted. In bash it
+// is an invisible sequence (FinalTerm's A), because startup files stop where PS1 is empty. In other
+// shells it is empty, because busybox ash prints it on the standard output, which may be a file.
+// "command eval" keeps a readonly PS1 from aborting the line. PS2 is empty for the same reasons:
+// the shell prompts for each further line of a command.
 const setPrompt = `\command [ "${PS1-}" = "${BASH_VERSION:+` + prompt +
 	`}" ]||\command eval 'PS1=${BASH_VERSION:+"` + prompt + `"}' 2>/dev/null;` +
 	`\command [ -z "${PS2-}" ]||\command eval PS2= 2>/dev/null`
@@ -102,23 +106,23 @@ func (d Dialect) moreNonce() string { return d.nonce(MoreLines, 0)[:8] }
 // status and directory. The status is the last command's, if that is known. Otherwise, it is $?.
 func (d Dialect) Ask(seq int) string {
 	v := d.statusVariable()
-	return fmt.Sprintf("\n{ %[1]s=${%[1]s-0.$?};%[2]s;} >/dev/null 2>&1\n", v,
-		d.printEnd(seq, "$"+v, d.TTY))
+	return fmt.Sprintf("\n{ %[1]s=${%[1]s-0.$?};%[2]s;%[3]s;} >/dev/null 2>&1\n", v,
+		d.printEnd(seq, "$"+v, d.TTY), setPrompt)
 }
 
-// endLine prints the End marker of command seq. It undoes set -o vi and emacs, with which bash
-// would read its pipe by a line editor. ($SHELLOPTS has other names with "vi" in them, which does
-// no harm.)
+// endLine prints the End marker of command seq and sets the prompts. It undoes set -o vi and emacs,
+// with which bash would read its pipe by a line editor. ($SHELLOPTS has other names with "vi" in
+// them, which does no harm.)
 func (d Dialect) endLine(seq int) string {
 	more := ""
 	if d.Bash {
-		more = `;\command eval PS2=;[ -z "${SHELLOPTS-}" -o ` +
+		more = `;\command eval PS2= PS0=;[ -z "${SHELLOPTS-}" -o ` +
 			`-n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||` +
 			`\command set +o vi +o emacs`
 	}
 	v := d.statusVariable()
-	return fmt.Sprintf("{ %s=%d.$?;%s%s;} >/dev/null 2>&1\n", v, seq,
-		d.printEnd(seq, "${"+v+"#*.}", d.TTY), more)
+	return fmt.Sprintf("{ %s=%d.$?;%s%s;%s;} >/dev/null 2>&1\n", v, seq,
+		d.printEnd(seq, "${"+v+"#*.}", d.TTY), more, setPrompt)
 }
 
 // printEnd prints the End marker of command seq to file, or to the standard output if file is "".
@@ -151,7 +155,8 @@ const terminalFD = 1000
 // terminal, open for writing too as after a login, because tmux writes to it.
 //
 // If bash prompts for further lines while a command runs, it reads commands from the terminal and
-// never comes back. (set +o emacs makes it do so.) So PS2 prints the MoreLines marker meanwhile.
+// never comes back. (set +o emacs makes it do so.) So PS2 prints the MoreLines marker during a
+// command.
 func (d Dialect) Command(seq, status int, text string, subshell bool) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n") + "\n"
 	terminal, more := " <>"+d.TTY, ""
@@ -168,13 +173,13 @@ func (d Dialect) Command(seq, status int, text string, subshell bool) string {
 		seq, d.nonce(Begin, seq), d.TTY, d.statusVariable(), more)
 	if status != 0 && !blank(text) {
 		// && keeps set -e and an ERR trap from acting. $? is status all the same.
-		start += fmt.Sprintf("(\\exit %d)&&:\n", status)
+		start += fmt.Sprintf("(\\command exit %d)&&\\command :\n", status)
 	}
 	eval := `\eval ` + shellquote.Quote(start+text) + terminal
 	if subshell {
 		eval = "(" + eval + ")"
 	}
-	return "\n" + setPrompt + ";" + eval + ";" + d.endLine(seq)
+	return "\n" + eval + ";" + d.endLine(seq)
 }
 
 // blank reports whether command holds nothing to execute.

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 )
 
@@ -23,7 +24,7 @@ type Marker struct {
 	Background int    // Begin: the shell's $!, 0 if none
 	Dir        string // End: $PWD
 	Bash       bool   // End: the shell is bash (idle begins with a b)
-	// IdleLimit, of End, is $TMOUT: bash ends after so many seconds without a line. 0: never.
+	// IdleLimit, of End, is $TMOUT: bash ends after that many seconds without a line. 0: never.
 	IdleLimit int
 }
 
@@ -49,7 +50,7 @@ const (
 type Scanner struct {
 	nonce     func(kind Kind, seq int) string
 	moreNonce string // of MoreLines
-	pending   []byte // the begin of what may be a marker
+	pending   []byte // the beginning of a possible marker
 }
 
 // Scanner returns a Scanner of the shell's output.
@@ -108,7 +109,7 @@ func (s *Scanner) parse(b []byte) (*Marker, int) {
 	at := len(markerStart) + 2
 	var n int
 	if m.Kind == MoreLines {
-		if n = begins(b[at:], []byte(s.moreNonce+"\a")); n <= 0 {
+		if n = matchPrefix(b[at:], []byte(s.moreNonce+"\a")); n <= 0 {
 			return nil, n
 		}
 		return m, at + n
@@ -118,7 +119,7 @@ func (s *Scanner) parse(b []byte) (*Marker, int) {
 	}
 	at += n
 	nonce := []byte(s.nonce(m.Kind, m.Seq))
-	if n = begins(b[at:], append(nonce, ';')); n <= 0 {
+	if n = matchPrefix(b[at:], append(nonce, ';')); n <= 0 {
 		return nil, n
 	}
 	at += n
@@ -139,7 +140,7 @@ func (s *Scanner) parse(b []byte) (*Marker, int) {
 	if at < len(b) && b[at] == 'b' {
 		m.Bash, at = true, at+1
 	}
-	if m.IdleLimit, n = number(b[at:], ';'); n <= 0 {
+	if m.IdleLimit, n = idleLimit(b[at:]); n <= 0 {
 		return nil, n
 	}
 	at += n
@@ -152,16 +153,16 @@ func (s *Scanner) parse(b []byte) (*Marker, int) {
 	case len(b) > markerMax:
 		return nil, 0
 	}
-	if cut := s.another(b[at:]); cut >= 0 {
+	if cut := s.findMarker(b[at:]); cut >= 0 {
 		return nil, at + cut
 	}
 	return nil, -1
 }
 
-// another returns where a whole marker begins in what should be a directory's name, or -1. No name
-// holds a marker, because nonces are secret. So the marker before it has lost its end: the
+// findMarker returns where a whole marker begins in what should be a directory's name, or -1. No
+// name holds a marker, because nonces are secret. So the marker before it has lost its end: the
 // interrupt key has the kernel drop what the terminal was to show.
-func (s *Scanner) another(b []byte) int {
+func (s *Scanner) findMarker(b []byte) int {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], []byte(markerStart))
 		if i < 0 {
@@ -173,6 +174,24 @@ func (s *Scanner) another(b []byte) int {
 		}
 		from++
 	}
+}
+
+// idleLimit is number for the shell's $TMOUT, to which a user may have assigned anything that an
+// int64 holds. The shell never ends if it is negative.
+func idleLimit(b []byte) (seconds, n int) {
+	const longest = len("-9223372036854775808")
+	end := bytes.IndexByte(b[:min(len(b), longest+1)], ';')
+	switch {
+	case end < 0 && len(b) <= longest:
+		return 0, -1
+	case end < 0:
+		return 0, 0
+	}
+	limit, err := strconv.ParseInt(string(b[:end]), 10, 64)
+	if err != nil {
+		return 0, 0
+	}
+	return int(min(max(limit, 0), math.MaxInt32)), end + 1
 }
 
 // number reads any number of digits and the byte end behind them. n is their length, 0 if b does
@@ -191,9 +210,9 @@ func number(b []byte, end byte) (value, n int) {
 	return value, n + 1
 }
 
-// begins returns the length of text if b begins with it, 0 if it does not, and -1 if b ends too
-// early to tell.
-func begins(b, text []byte) int {
+// matchPrefix returns the length of text if b begins with it, 0 if it does not, and -1 if b ends
+// too early to tell.
+func matchPrefix(b, text []byte) int {
 	switch {
 	case bytes.HasPrefix(b, text):
 		return len(text)

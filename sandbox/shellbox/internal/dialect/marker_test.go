@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -52,6 +53,12 @@ func TestScanner(t *testing.T) {
 			[]Marker{{Kind: 'C', Seq: 10}}},
 		{"Bash", "\x1b]133;D;8;ND8;0;b900;/;ND8\x07", "",
 			[]Marker{{Kind: 'D', Seq: 8, Dir: "/", Bash: true, IdleLimit: 900}}},
+		{"IdleLimitHuge", "\x1b]133;D;8;ND8;0;b9223372036854775807;/;ND8\x07", "",
+			[]Marker{{Kind: 'D', Seq: 8, Dir: "/", Bash: true, IdleLimit: math.MaxInt32}}},
+		{"IdleLimitNegative", "\x1b]133;D;8;ND8;0;-9223372036854775808;/;ND8\x07", "",
+			[]Marker{d(0, 8, "/")}},
+		{"IdleLimitWord", "\x1b]133;D;8;ND8;0;1-2;/;ND8\x07", "\x1b]133;D;8;ND8;0;1-2;/;ND8\x07",
+			nil},
 		{"MoreLines", "a\x1b]133;P;NP\x07b\x1b]133;P;NX\x07", "ab\x1b]133;P;NX\x07",
 			[]Marker{{Kind: 'P'}}},
 		{"WrongNonce", "\x1b]133;C;7;NC8;\x07x", "\x1b]133;C;7;NC8;\x07x", nil},

@@ -41,7 +41,7 @@ type Box struct {
 	Copier func() Copier
 }
 
-// A Client is a shellbox.Client.
+// A Client is a shellbox.FileClient.
 type Client interface {
 	Home() (string, error)
 	Open(name string) (sandbox.File, error)

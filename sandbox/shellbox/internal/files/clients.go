@@ -14,7 +14,7 @@ import (
 // clients are the Clients of a Box: the one that new calls use, and older ones that still have
 // calls or open files.
 type clients struct {
-	turn chan struct{} // held while a client is chosen or opened
+	turn chan struct{} // has an element while a client is chosen or opened
 
 	mu      sync.Mutex
 	current *sharedClient
@@ -132,7 +132,7 @@ const (
 // returned within grace, do abandons work and returns.
 func (c *sharedClient) do(ctx context.Context, grace time.Duration, work func() error) error {
 	done := make(chan error, 1)
-	// set by the first of two: work that returns, and do, which abandons it
+	// set by work when it returns or by do when it abandons work, whichever is first
 	var settled atomic.Bool
 	c.clients.running.Go(func() {
 		err := work()

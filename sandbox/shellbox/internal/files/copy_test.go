@@ -86,8 +86,7 @@ func TestCopyToScript(t *testing.T) {
 	}
 }
 
-// TestCopyFromScript: what each tar cannot read, or pads, is told by its name, and the rest is
-// there.
+// TestCopyFromScript: a file that tar cannot read, or pads, is named, and the rest is copied.
 func TestCopyFromScript(t *testing.T) {
 	src := t.TempDir()
 	require.NoError(t, os.MkdirAll(src+"/d/shut", 0o755))
@@ -152,8 +151,8 @@ func TestCopyFromScript(t *testing.T) {
 	}
 }
 
-// An archive that ends too early, because the host is lost or Run has closed it, is the command's
-// to explain. Any other fault ends the command.
+// If an archive ends too early, because the host is lost or Run has closed it, the command's error
+// says why. Any other fault ends the command.
 func TestUnpackingFails(t *testing.T) {
 	for err, ends := range map[error]bool{io.ErrUnexpectedEOF: false, net.ErrClosed: false,
 		fs.ErrPermission: true, nil: false} {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"path"
+	"path/filepath"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -67,7 +68,7 @@ func (f *Files) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	// to.
 	to, err := archive.NewUnpacker(hostPath, archive.Options{Name: path.Base(source)})
 	if err != nil {
-		return err
+		return explainParent(err, filepath.ToSlash(hostPath))
 	}
 	defer to.Close()
 	ctx, done, err := f.box.Call(ctx)
@@ -90,7 +91,7 @@ func (f *Files) copyFrom(ctx context.Context, boxPath, hostPath string) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctxerr.Of(ctx)
-	case err != nil: // the archive may be whole but for the files that tar could not read
+	case err != nil: // perhaps only some files are missing, which tar could not read
 		skipped, ok := said.skipped(boxPath, to.Root())
 		if status == 0 || status > 128 || !ok {
 			return err

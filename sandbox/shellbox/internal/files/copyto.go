@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	if err != nil {
 		return err
 	}
-	path, err := f.box.Path(boxPath)
+	to, err := f.box.Path(boxPath)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	defer done()
 	src := &source{write: func(w io.Writer) error { return archive.Pack(w, hostPath) }}
 	if c := f.box.Copier(); c != nil {
-		err = c.Unpack(ctx, path, func(w io.Writer) error { return src.pack(ctx, w) })
+		err = c.Unpack(ctx, to, func(w io.Writer) error { return src.pack(ctx, w) })
 		if err != nil {
 			err = f.copierError(ctx, err)
 		}
@@ -138,7 +139,7 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		src.write = func(w io.Writer) error {
 			return archive.PackForTar(w, hostPath, tarRoot, tarEnd)
 		}
-		args := []string{path, name, ".sandshell-copy-" + rand.Text()}
+		args := []string{to, name, ".sandshell-copy-" + rand.Text()}
 		var status int
 		status, _, err = f.runScript(ctx, copyToScript, append(args, kind), stdinArchive{ctx, src},
 			io.Discard)
@@ -157,6 +158,17 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 	}
 	if err == nil && src.skipped != nil {
 		return src.skipped
+	}
+	return explainParent(err, to)
+}
+
+// explainParent adds to the error of a copy to a path what to do if the directory of the copy does
+// not exist.
+func explainParent(err error, to string) error {
+	var at *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) && errors.As(err, &at) &&
+		path.Clean(at.Path) == path.Dir(path.Clean(to)) {
+		return fmt.Errorf("%w: make this directory first", err)
 	}
 	return err
 }

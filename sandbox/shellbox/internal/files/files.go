@@ -5,18 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/tempname"
+	"github.com/sandshell/sandshell/internal/wholefile"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -79,21 +78,7 @@ func (c call) failed(err error) error {
 	if errors.As(err, &large) {
 		return large
 	}
-	return &fs.PathError{Op: c.op, Path: c.name, Err: unwrapped(err)}
-}
-
-// unwrapped returns an error without the operation and the file's name: the client's name of the
-// file is not the caller's.
-func unwrapped(err error) error {
-	switch e := err.(type) {
-	case *fs.PathError:
-		return e.Err
-	case *os.LinkError:
-		return e.Err
-	case *os.SyscallError:
-		return e.Err
-	}
-	return err
+	return &fs.PathError{Op: c.op, Path: c.name, Err: wholefile.Reason(err)}
 }
 
 func expandHome(c Client, path string) (string, error) {
@@ -103,10 +88,6 @@ func expandHome(c Client, path string) (string, error) {
 	home, err := c.Home()
 	return archive.ExpandHome(path, home), err
 }
-
-// chunkSize is how much is read or written at once. The end of ctx is noticed between two chunks.
-// The chunks are so large that the wait for each answer matters little.
-const chunkSize = 1 << 20
 
 // valueOf is do for work that returns a value. After an error it does not read that value: work
 // that was abandoned may still write it.
@@ -130,58 +111,24 @@ func (f *Files) ReadFile(ctx context.Context, name string, limit int64) ([]byte,
 	}
 	return valueOf(ctx, f, call{op: "read", name: name},
 		func(ctx context.Context, c *sharedClient, path string) ([]byte, error) {
+			if whole, ok := c.Client.(hostapi.WholeFiler); ok {
+				data, err := whole.ReadWhole(path, limit)
+				var large *sandbox.TooLargeError
+				if errors.As(err, &large) {
+					large.Name = name
+				}
+				if !errors.Is(err, hostapi.ErrLong) {
+					return data, err
+				}
+			}
 			file, err := c.Open(path)
 			if err != nil {
 				return nil, err
 			}
-			defer file.Close()
-			return readAll(ctx, file, name, limit)
+			// The call need not wait for the answer, which says nothing.
+			defer c.clients.running.Go(func() { file.Close() })
+			return wholefile.Read(ctx, file, name, limit)
 		})
-}
-
-// maxPrealloc bounds the memory that is allocated for the size that the box claims. More is
-// allocated as data arrives.
-const maxPrealloc = sandbox.DefaultReadLimit
-
-// minGrow is how much is read at once of a file that does not report its size.
-const minGrow = 32 << 10
-
-// readAll reads a file of at most limit bytes.
-func readAll(ctx context.Context, file sandbox.File, name string, limit int64) ([]byte, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	size := max(info.Size(), 0)
-	if size > limit {
-		return nil, &sandbox.TooLargeError{Name: name, Size: size, Limit: limit}
-	}
-	data := make([]byte, 0, min(size, maxPrealloc)+1) // one more, to see the end
-	for {
-		if ctx.Err() != nil {
-			return nil, ctxerr.Of(ctx)
-		}
-		if len(data) == cap(data) { // the file is large, has no known size, or has grown
-			grow := int64(minGrow)
-			if rest := size + 1 - int64(len(data)); rest > 0 {
-				grow = min(rest, int64(len(data)))
-			}
-			data = slices.Grow(data, int(grow))
-		}
-		piece := data[len(data):min(cap(data), len(data)+chunkSize)]
-		n, err := file.ReadAt(piece, int64(len(data)))
-		data = data[:len(data)+n]
-		switch {
-		case int64(len(data)) > limit && size > 0:
-			return nil, &sandbox.TooLargeError{Name: name, Size: int64(len(data)), Limit: limit}
-		case int64(len(data)) > limit:
-			return nil, &sandbox.TooLargeError{Name: name, Size: -1, Limit: limit}
-		case err == io.EOF:
-			return data, nil
-		case err != nil:
-			return nil, err
-		}
-	}
 }
 
 // Stat implements sandbox.Files.
@@ -237,33 +184,8 @@ func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
 func (f *Files) MkdirAll(ctx context.Context, name string, perm fs.FileMode) error {
 	return f.do(ctx, call{op: "mkdir", name: name, changes: true},
 		func(ctx context.Context, c *sharedClient, path string) error {
-			return mkdirAll(ctx, c, path, perm)
+			return wholefile.MkdirAll(ctx, c, path, perm)
 		})
-}
-
-func mkdirAll(ctx context.Context, c Client, dir string, perm fs.FileMode) error {
-	info, err := c.Stat(dir)
-	switch {
-	case err == nil && info.IsDir():
-		return nil
-	case err == nil:
-		return syscall.ENOTDIR
-	case !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil:
-		return cmp.Or(ctxerr.Of(ctx), err)
-	}
-	if parent, _ := path.Split(strings.TrimRight(dir, "/")); parent != "" {
-		if err := mkdirAll(ctx, c, parent, perm); err != nil {
-			return err
-		}
-	}
-	if err := c.Mkdir(dir); err != nil {
-		// another program has made it, or dir ends with a slash
-		if info, serr := c.Stat(dir); serr == nil && info.IsDir() {
-			return nil
-		}
-		return err
-	}
-	return c.Chmod(dir, perm)
 }
 
 // Rename implements sandbox.Files.
@@ -280,7 +202,7 @@ func (f *Files) Rename(ctx context.Context, from, to string) error {
 			})
 	}
 	if err != nil {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: unwrapped(err)}
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: wholefile.Reason(err)}
 	}
 	return nil
 }
@@ -349,7 +271,7 @@ func (r *removal) remove(path string, info fs.FileInfo) error {
 				return err
 			}
 			if err != nil && first == nil {
-				first = fmt.Errorf("%s: %w", entry.Name(), unwrapped(err))
+				first = fmt.Errorf("%s: %w", entry.Name(), wholefile.Reason(err))
 			}
 		}
 	}

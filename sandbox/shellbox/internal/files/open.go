@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
+	"github.com/sandshell/sandshell/internal/wholefile"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -139,7 +140,7 @@ func (o *openFile) check(op string, call func() error) error {
 	} else if err = call(); err == nil || err == io.EOF {
 		return err
 	}
-	err = unwrapped(err)
+	err = wholefile.Reason(err)
 	o.mu.Lock()
 	closed := o.closed
 	o.mu.Unlock()

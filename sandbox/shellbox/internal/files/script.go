@@ -57,8 +57,8 @@ func (s *toolOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// skipped returns the files that tar says it has left out of the archive of boxPath, whose root has
-// the name root. ok reports that tar says nothing else, and does not name the root.
+// skipped returns the files that, as tar says, are not in the archive of boxPath. root is the name
+// of the archive's root. ok reports that tar says nothing else, and does not name the root.
 func (s *toolOutput) skipped(boxPath, root string) (list *sandbox.CopyError, ok bool) {
 	list = &sandbox.CopyError{}
 	for line := range strings.Lines(s.text.String()) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandshell/sandshell/internal/wholefile"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -23,7 +24,7 @@ type view struct {
 	ctx   context.Context
 	files *Files
 	dir   string
-	err   error // of Box.Path; every call returns it
+	err   error // why dir has no path; every call returns it
 }
 
 var (
@@ -47,7 +48,7 @@ func (v *view) call(op, name string, f func(at string) error) error {
 		err = f(at)
 	}
 	if err != nil {
-		return &fs.PathError{Op: op, Path: name, Err: unwrapped(err)}
+		return &fs.PathError{Op: op, Path: name, Err: wholefile.Reason(err)}
 	}
 	return nil
 }

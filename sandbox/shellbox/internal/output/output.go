@@ -6,7 +6,7 @@
 package output
 
 import (
-	"bytes"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,21 +20,11 @@ import (
 // its own. A caller's mutex must guard the Output with its Views.
 type Output struct {
 	cleaner    terminal.Cleaner
+	rows, cols int    // of the terminal
 	buf        []byte // for the cleaner to append to
-	unreported View   // what no Result has had
+	queries    []terminal.Query
+	unreported View // what no Result has returned
 	views      []*View
-}
-
-// A View is the output since the last Result of the command, as one call will return it: head and
-// tail, in bounded memory.
-type View struct {
-	kept  headtail.Buffer // complete lines, which can no longer change
-	shown []byte          // the part of the unfinished line that earlier Results have shown
-
-	until  *regexp.Regexp
-	limit  int    // MaxOutput of the call
-	window []byte // the complete lines that until has been searched in, without a match
-	match  *Piece // what until matched
 }
 
 // A Piece is the output of one Result.
@@ -51,37 +41,64 @@ func (p *Piece) Fill(r *sandbox.Result) *sandbox.Result {
 	return r
 }
 
-// matchMax is the length of a match of Until, at most. The window keeps that much of the text that
-// has been searched.
-const matchMax = 4 << 10
-
-// New returns an Output that keeps so many bytes for calls that have not begun.
+// New returns an Output. It keeps that many bytes for calls that have not begun.
 func New(keep int) Output { return Output{unreported: View{kept: headtail.Buffer{Max: keep}}} }
 
-// Write adds raw output.
+// SetSize sets the size of the terminal. It says how many rows the command can rewrite.
+func (o *Output) SetSize(rows, cols int) {
+	o.rows, o.cols = rows, cols
+	o.cleaner.SetSize(rows, cols)
+}
+
+// searchMax bounds how many bytes one Write searches for Until, except in the text that is on the
+// screen at its end.
+const searchMax = 1 << 20
+
+// Write adds raw output. Until finds what is on the screen for a while, too, even if raw rewrites
+// it.
 func (o *Output) Write(raw []byte) {
-	o.buf = o.cleaner.Append(o.buf[:0], raw)
-	o.unreported.add(o.buf, nil)
-	for _, v := range o.views {
-		v.add(o.buf, o.cleaner.Line())
+	o.queries = o.queries[:0]
+	searched := 0
+	for rest, more := raw, true; more; {
+		done := len(raw) - len(rest)
+		if searched < searchMax && slices.ContainsFunc(o.views, (*View).searches) {
+			o.buf, rest, more = o.cleaner.AppendStep(o.buf[:0], rest)
+		} else {
+			o.buf, rest, more = o.cleaner.Append(o.buf[:0], rest), nil, false
+		}
+		for _, q := range o.cleaner.Queries() {
+			q.End += done
+			o.queries = append(o.queries, q)
+		}
+		o.unreported.write(o.buf, o.cleaner.Finals())
+		for _, v := range o.views {
+			v.write(o.buf, o.cleaner.Finals())
+			searched += v.search(&o.cleaner)
+		}
 	}
 }
 
 // Reset forgets all output. There must be no Views.
 func (o *Output) Reset() {
-	o.unreported.kept.Reset()
+	o.unreported = View{kept: headtail.Buffer{Max: o.unreported.kept.Max}}
 	o.cleaner.Reset()
 }
 
-// Open returns a View of what no Result has had and of what will come, at most limit bytes, until a
-// Result takes it. If until is not nil, the View looks for it.
+// Restore makes the Output keep its output for calls that have not begun: that part of p, which
+// holds all raw output so far, that can no longer change. No View has been opened.
+func (o *Output) Restore(p *Part) {
+	o.unreported.kept = p.clean(o.rows, o.cols, false) // o.cleaner has the rest
+}
+
+// Open returns a View of what no Result has returned, and of what will come. The View keeps at most
+// limit bytes. If until is not nil, the View searches for it.
 func (o *Output) Open(limit int, until *regexp.Regexp) *View {
 	o.unreported.kept.Max = max(o.unreported.kept.Max, limit) // the next call may ask for as much
-	v := &View{kept: o.unreported.kept.Clone(), shown: bytes.Clone(o.unreported.shown),
+	v := &View{kept: o.unreported.kept.Clone(), shown: maps.Clone(o.unreported.shown),
 		limit: limit, until: until}
 	if until != nil {
 		v.window = v.kept.Bytes()
-		v.search(o.cleaner.Line())
+		v.search(&o.cleaner)
 	}
 	o.views = append(o.views, v)
 	return v
@@ -102,19 +119,19 @@ func (o *Output) UpToMatch(v *View) *Piece {
 	return v.match
 }
 
-// All ends a View and returns all of its output. If the command has ended, the unfinished line is
-// final.
+// All ends a View and returns all of its output. If the command has ended, the output is final.
 func (o *Output) All(v *View, ended bool) *Piece {
 	o.Close(v)
 	if ended {
 		o.buf = o.cleaner.Flush(o.buf[:0])
 		for _, v := range append(o.views, v) {
-			v.kept.Write(v.unshown(o.buf))
+			v.write(o.buf, o.cleaner.Finals())
 		}
 	}
-	p := v.commit(v.kept.Len(), v.line(o.cleaner.Line()))
-	o.unreported = View{kept: headtail.Buffer{Max: o.unreported.kept.Max},
-		shown: bytes.Clone(o.cleaner.Line())}
+	open := v.open(&o.cleaner)
+	v.show(&o.cleaner, len(open)) // before commit, which empties v.kept
+	p := v.commit(v.kept.Len(), open)
+	o.unreported = View{kept: headtail.Buffer{Max: o.unreported.kept.Max}, shown: v.shown}
 	return p
 }
 
@@ -123,76 +140,14 @@ func (o *Output) Matched() bool {
 	return slices.ContainsFunc(o.views, (*View).Matched)
 }
 
-// Partial reports whether the output ends with an unfinished line.
+// Partial reports whether the line that the cursor is on has text.
 func (o *Output) Partial() bool { return len(o.cleaner.Line()) > 0 }
 
 // FullScreen reports whether the command draws on the alternate screen.
 func (o *Output) FullScreen() bool { return o.cleaner.FullScreen() }
 
 // Queries returns what the last Write asks the terminal.
-func (o *Output) Queries() []terminal.Query { return o.cleaner.Queries() }
-
-// Matched reports whether until has matched.
-func (v *View) Matched() bool { return v.match != nil }
-
-// add adds complete lines. line is the unfinished one behind them.
-func (v *View) add(text, line []byte) {
-	text = v.unshown(text)
-	v.kept.Write(text)
-	if v.until != nil {
-		v.window = append(v.window, text...)
-		v.search(line)
-	}
-}
-
-// unshown cuts off what earlier Results have shown of text, when it was an unfinished line. If the
-// program has rewritten the line since, text stays whole.
-func (v *View) unshown(text []byte) []byte {
-	if len(v.shown) == 0 || len(text) == 0 {
-		return text
-	}
-	shown := v.shown
-	if len(text) < len(shown) && text[len(text)-1] != '\n' && bytes.HasPrefix(shown, text) {
-		v.shown = bytes.Clone(shown[len(text):])
-		return nil
-	}
-	v.shown = nil
-	return bytes.TrimPrefix(text, shown)
-}
-
-// line returns the part of the unfinished line that has not been shown.
-func (v *View) line(line []byte) []byte { return bytes.TrimPrefix(line, v.shown) }
-
-// search looks for until in the window and in the unfinished line all.
-func (v *View) search(all []byte) {
-	line := v.line(all)
-	at := v.until.FindIndex(append(v.window, line...))
-	if at == nil {
-		if len(v.window) > 4*matchMax {
-			v.window = append(v.window[:0], v.window[len(v.window)-matchMax:]...)
-		}
-		return
-	}
-	matched := string(append(v.window, line...)[at[0]:at[1]])
-	// how much of the complete lines is behind the match, and so not in the Result
-	rest := max(len(v.window)-at[1], 0)
-	line = line[:max(at[1]-len(v.window), 0)]
-	if len(line) > 0 {
-		v.shown = bytes.Clone(all[:len(all)-len(v.line(all))+len(line)])
-	}
-	v.match = v.commit(max(v.kept.Len()-rest, 0), line)
-	v.match.matched = matched
-	v.until, v.window = nil, nil
-}
-
-// commit returns the first n bytes of the complete lines and then line, in at most limit bytes. The
-// rest belongs to the next piece.
-func (v *View) commit(n int, line []byte) *Piece {
-	first := v.kept.Next(n)
-	first.Write(line)
-	first.Max = v.limit
-	return newPiece(&first)
-}
+func (o *Output) Queries() []terminal.Query { return o.queries }
 
 // newPiece returns what is kept of an output. It moves the cut to an end of a line if there is one
 // near: within an eighth of what is kept, and within 1 KiB.

@@ -15,7 +15,7 @@ func newOutput(limit int) *Output {
 	return &o
 }
 
-// all returns the output that no Result has had, in at most limit bytes.
+// all returns the output that no Result has returned, in at most limit bytes.
 func (o *Output) all(limit int, end bool) *Piece { return o.All(o.Open(limit, nil), end) }
 
 func TestOutputIsGivenOnce(t *testing.T) {
@@ -102,8 +102,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// What earlier calls have left may be cut. Until finds a match on either side, and of the rest
-// nothing is lost.
+// The output of before the call may be cut in the middle. Until finds a match on either side of the
+// cut, and nothing behind the match is lost.
 func TestUntilBesideACut(t *testing.T) {
 	const half = 50
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ type Spool struct {
 	memory []byte // the output, while there is no file
 	f      *os.File
 	size   int64 // bytes written and skipped
-	begin  int64 // bytes before this offset were skipped, or came before what was skipped
+	begin  int64 // the Spool has nothing before this offset, because of Skip
 	err    error // of the first write that failed, or ErrClosed after Close; later output is lost
 }
 
@@ -94,7 +94,7 @@ func (s *Spool) firstLocked() int64 {
 	return max(s.begin, s.size-s.max)
 }
 
-// Skip counts n bytes that do not come. What was before them is forgotten.
+// Skip counts n bytes that the host no longer keeps. The Spool forgets what was before them.
 func (s *Spool) Skip(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,7 @@ func (s *Spool) Read(offset int64, max int) (p []byte, next int64, err error) {
 	case errors.Is(s.err, sandbox.ErrClosed):
 		return nil, offset, s.err
 	case offset < 0 || offset > s.size:
-		return nil, offset, fmt.Errorf("offset %d is outside of the %d bytes there are", offset,
-			s.size)
+		return nil, offset, &sandbox.OffsetError{Offset: offset, Size: s.size}
 	case offset == s.size:
 		return nil, offset, s.err
 	}
@@ -138,31 +137,73 @@ func (s *Spool) Read(offset int64, max int) (p []byte, next int64, err error) {
 	return p, offset, nil
 }
 
-// Text returns the output as a Result shows it, cleaned.
-func (s *Spool) Text() (*Piece, error) {
+// Text returns the output as a Result shows it, cleaned for a terminal of that size.
+func (s *Spool) Text(rows, cols int) (*Piece, error) {
+	part, err := s.HeadTail()
+	if err != nil {
+		return nil, err
+	}
+	kept := part.clean(rows, cols, true)
+	return newPiece(&kept), nil
+}
+
+// A Part is the raw output that a Result can show: its head and its tail.
+type Part struct {
+	before     int64 // bytes missing before the head
+	head, tail []byte
+	between    int64 // bytes missing between head and tail
+}
+
+// HeadTail returns the first and the last bytes of what is kept, as many as a Result can show.
+func (s *Spool) HeadTail() (*Part, error) {
 	s.mu.Lock()
 	size, first := s.size, s.firstLocked()
 	s.mu.Unlock()
+	p := &Part{before: first}
+	half := int64(sandbox.DefaultMaxOutput / 2)
+	var err error
+	if size-first <= 2*half {
+		p.head, _, err = s.Read(first, int(2*half))
+		return p, err
+	}
+	var next int64
+	if p.head, next, err = s.Read(first, int(half)); err != nil {
+		return nil, err
+	}
+	p.between = size - next - half
+	p.tail, _, err = s.Read(max(next, size-half), int(half))
+	return p, err
+}
+
+// clean returns the part cleaned for a terminal of that size. If whole is false, the lines at its
+// end that can still be rewritten are left out.
+func (p *Part) clean(rows, cols int, whole bool) headtail.Buffer {
 	kept := headtail.Buffer{Max: sandbox.DefaultMaxOutput}
-	kept.Skip(first)
-	half := int64(kept.Max / 2)
-	if size-first <= int64(kept.Max) {
-		all, _, err := s.Read(first, kept.Max)
-		kept.WriteString(terminal.Text(all))
-		return newPiece(&kept), err
+	write := func(raw []byte, whole bool) {
+		var c terminal.Cleaner
+		c.SetSize(rows, cols)
+		text := c.Append(nil, raw)
+		if whole {
+			text = c.AppendOpen(c.Flush(text))
+		}
+		kept.Write(text)
 	}
-	head, next, err := s.Read(first, int(half))
-	if err != nil {
-		return nil, err
+	kept.Skip(p.before)
+	end := p.head
+	if p.between > 0 {
+		write(p.head, true)
+		kept.Skip(p.between)
+		end = p.tail
 	}
-	tail, _, err := s.Read(max(next, size-half), int(half))
-	if err != nil {
-		return nil, err
-	}
-	kept.WriteString(terminal.Text(head))
-	kept.Skip(size - next - half)
-	kept.WriteString(terminal.Text(tail))
-	return newPiece(&kept), nil
+	write(end, whole)
+	return kept
+}
+
+// Closed reports whether Close has been called.
+func (s *Spool) Closed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Is(s.err, sandbox.ErrClosed)
 }
 
 // Close forgets the output.

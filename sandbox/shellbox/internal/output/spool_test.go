@@ -11,7 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Whatever its bound, a spool gives back what was written last, under the offsets of the whole.
+// TestSpool checks that a spool returns the last output, up to its bound, by the offsets of the
+// whole output.
 func TestSpool(t *testing.T) {
 	for _, bound := range []int64{0, 1, 1000, 1 << 20} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestSpool(t *testing.T) {
 			}
 			_, _, err := s.Read(int64(len(all)+1), 1)
 			require.Error(t, err)
-			p, err := s.Text()
+			p, err := s.Text(24, 80)
 			require.NoError(t, err)
 			require.EqualValues(t, first, p.omitted)
 		})

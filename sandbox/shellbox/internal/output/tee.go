@@ -27,20 +27,20 @@ const TeeMax = 64 << 10
 type Tee struct {
 	option string // the option that names w, for errors
 	w      io.Writer
-	// closed when nothing more is written: w has got all, or has failed, or was given up
+	// closed when the writing has ended: w has got all, has failed, or was given up
 	done chan struct{}
 
 	mu       sync.Mutex
 	changed  broadcast.Signal // of what follows
 	queue    []byte
 	expected int64       // bytes announced
-	taken    int64       // bytes of them that w has got
+	taken    int64       // bytes that w has got
 	writing  int         // bytes of the Write under way
 	since    time.Time   // when that Write began
 	full     bool        // Write waits for w
 	ended    bool        // nothing more is announced
 	over     bool        // done is closed
-	limit    *time.Timer // bounds each Write of w; nil: none does
+	limit    *time.Timer // bounds each Write of w; nil: there is no bound
 	err      error       // why w has not got all
 }
 
@@ -95,8 +95,8 @@ func (t *Tee) run() {
 	}
 }
 
-// next returns what to write next. It reuses p, which was written before. It reports false when
-// nothing more is to be written.
+// next returns what to write next. It reuses p, the piece before. It reports false when nothing
+// more is to be written.
 func (t *Tee) next(p []byte) (next []byte, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,7 +127,7 @@ func (t *Tee) wrote(err error) {
 	if t.limit != nil {
 		t.limit.Stop()
 	}
-	if t.over { // w was given up meanwhile
+	if t.over { // w was given up during the write
 		return
 	}
 	t.taken, t.writing = t.taken+int64(t.writing), 0
@@ -147,7 +147,7 @@ func (t *Tee) End() {
 	t.changed.Send()
 }
 
-// LimitWrites gives w up as soon as one of its Writes takes longer than WriterDelay.
+// LimitWrites gives up w as soon as one of its Writes takes longer than WriterDelay.
 func (t *Tee) LimitWrites() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,10 +160,10 @@ func (t *Tee) LimitWrites() {
 	}
 }
 
-// GiveUp has nothing more written to w.
+// GiveUp ends the writing to w, and loses what w has not got.
 func (t *Tee) GiveUp() { t.finish(exec.ErrWaitDelay) }
 
-// finish has nothing more written, because of err.
+// finish ends the writing because of err.
 func (t *Tee) finish(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,14 +227,14 @@ func (m Mark) Pending() <-chan struct{} {
 // was given up.
 func (m Mark) Failure() error { return m.t.failure() }
 
-// GiveUp gives the writer up if it has not reached the mark.
+// GiveUp gives up the writer if it has not reached the mark.
 func (m Mark) GiveUp() {
 	if m.Pending() != nil {
 		m.t.GiveUp()
 	}
 }
 
-// GiveUpBlocked gives those writers up that have not reached their marks because a Write takes
+// GiveUpBlocked gives up those writers that have not reached their marks because a Write takes
 // long. It reports whether there are any.
 func GiveUpBlocked(marks []Mark) (any bool) {
 	for _, m := range marks {

@@ -1,9 +1,10 @@
-// Package shfiles reaches the files of a place that has no file server, by programs there: a POSIX
-// shell, ls, stat, cat, tail, head, mkdir, mv, rm and their like, as GNU, busybox, macOS and the
-// BSDs have them. Each call is a program or two; a file that is open is a shell that holds it.
+// Package shfiles reads and writes the files of a machine that has no file server. It runs programs
+// there: a POSIX shell, ls, stat, cat, tail, head, mkdir, mv, rm and others, as GNU, busybox, macOS
+// and the BSDs have them. Each call runs one or two programs. An open file is a shell that has it
+// open.
 //
-// What differs from a file server: times are whole seconds; a file that is open can be read while
-// its permissions let it be opened again.
+// It differs from a file server in two ways. Times are whole seconds. An open file can be read only
+// as long as its permissions allow to open it again.
 package shfiles
 
 import (
@@ -24,28 +25,29 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// Run runs a program in the place, as sandbox.Sandbox has it. The end of ctx kills it.
+// Run runs a program on the machine, as Run of sandbox.Sandbox does. If ctx ends, it kills the
+// program.
 type Run func(ctx context.Context, cmd *sandbox.Cmd) (exitCode int, err error)
 
 // A Client is a shellbox.FileClient.
 type Client struct {
-	run  Run
-	stat []string // the options with which stat prints what parse reads
-	// the option with which mv replaces a link to a directory, and does not move into it
-	move string
+	run         Run
+	statOptions []string // make stat print what parseStat parses
+	moveOption  string   // makes mv replace a link to a directory, and not move into the directory
 
-	life  context.Context // of all calls: FileClient's have no contexts
+	life  context.Context // the context of all calls, because those of a FileClient have none
 	close context.CancelFunc
 	mu    sync.Mutex // guards ended
 	ended bool
 	calls sync.WaitGroup
 }
 
-// New finds out which tools the place has. Where it lacks some, the error is errors.ErrUnsupported.
+// New finds out which tools the machine has. If a tool that is needed is missing, the error is
+// errors.ErrUnsupported.
 func New(ctx context.Context, run Run) (*Client, error) {
 	c := &Client{run: run}
 	c.life, c.close = context.WithCancel(context.WithoutCancel(ctx))
-	ctx, said, stop := bounded.Capture(ctx, "what sh says of its tools", 4<<10)
+	ctx, said, stop := bounded.Capture(ctx, "what sh prints about its tools", 4<<10)
 	defer stop()
 	code, err := run(ctx, command(nil, said, `
 for t in cat chmod head ls mkdir mv rm rmdir tail; do command -v "$t" >/dev/null || { echo "no $t"; exit 1; }; done
@@ -54,33 +56,35 @@ stat -c %f / >/dev/null 2>&1 && echo gnu && exit; stat -f %Xp / >/dev/null 2>&1 
 	case err != nil:
 		return nil, err
 	case kind == "gnu":
-		c.stat, c.move = []string{"-c", "%f %s %Y %u %g"}, "-T"
+		c.statOptions, c.moveOption = []string{"-c", "%f %s %Y %u %g"}, "-T"
 	case kind == "bsd":
-		c.stat, c.move = []string{"-f", "%Xp %z %m %u %g"}, "-h"
+		c.statOptions, c.moveOption = []string{"-f", "%Xp %z %m %u %g"}, "-h"
 	default:
-		return nil, fmt.Errorf("%w: the place has no file server, and for files by a shell it "+
-			"has %s (status %d)", errors.ErrUnsupported, kind, code)
+		return nil, fmt.Errorf("%w: the sandbox has no file server, and to do without one "+
+			"takes more tools: %s (status %d)", errors.ErrUnsupported, kind, code)
 	}
 	return c, nil
 }
 
-// command is a script with its arguments. Tools speak English.
+// command returns the Cmd of a script. LC_ALL makes tools print the messages that package errnos
+// knows.
 func command(stdin io.Reader, stdout io.Writer, script string, args ...string) *sandbox.Cmd {
 	return &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"}, args...),
 		Env: []string{"LC_ALL=C"}, Stdin: stdin, Stdout: stdout}
 }
 
-// errEnded is the error of calls of a Client that has been closed.
-var errEnded = fmt.Errorf("%w (the way to the files was closed)", sandbox.ErrCut)
+// errEnded is the error of the calls of a Client that has been closed.
+var errEnded = fmt.Errorf("%w (the file client was closed)", sandbox.ErrCut)
 
-// do runs a script, and returns why it failed as package os would.
-func (c *Client) do(stdin io.Reader, stdout io.Writer, script string, args ...string) error {
-	return c.doIn(c.life, stdin, stdout, script, args...)
+// runScript runs a script. If it fails, the error is the syscall.Errno that its messages name, as
+// package os would return it, or has the messages.
+func (c *Client) runScript(stdin io.Reader, stdout io.Writer, script string, args ...string) error {
+	return c.runScriptContext(c.life, stdin, stdout, script, args...)
 }
 
-// doIn is do with a context below life.
-func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, script string,
-	args ...string) error {
+// runScriptContext is runScript with a context that is derived from c.life.
+func (c *Client) runScriptContext(ctx context.Context, stdin io.Reader, stdout io.Writer,
+	script string, args ...string) error {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -89,7 +93,7 @@ func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, sc
 	c.calls.Add(1)
 	c.mu.Unlock()
 	defer c.calls.Done()
-	if in, ok := stdin.(io.Closer); ok { // who writes to it after Close is told
+	if in, ok := stdin.(io.Closer); ok { // makes later writes to the other end fail
 		defer in.Close()
 	}
 	cmd := command(stdin, stdout, script, args...)
@@ -109,22 +113,22 @@ func (c *Client) doIn(ctx context.Context, stdin io.Reader, stdout io.Writer, sc
 			return errno
 		}
 	}
-	return fmt.Errorf("the program for it ended with status %d: %s", code,
+	return fmt.Errorf("the script ended with status %d: %s", code,
 		strings.TrimSpace(said.String()))
 }
 
-// output is what a script prints.
-func (c *Client) output(script string, args ...string) (string, error) {
-	ctx, out, stop := bounded.Capture(c.life, "what the program for it prints", outputMax)
+// capture returns what a script prints.
+func (c *Client) capture(script string, args ...string) (string, error) {
+	ctx, out, stop := bounded.Capture(c.life, "what the script prints", outputMax)
 	defer stop()
-	err := c.doIn(ctx, nil, out, script, args...)
+	err := c.runScriptContext(ctx, nil, out, script, args...)
 	return out.String(), err
 }
 
-// outputMax is how much of a script's output is read: the names in a directory are the longest.
+// outputMax bounds the output of a script. The longest is the names in a directory.
 const outputMax = 8 << 20
 
-// listMax bounds the memory for the list of a directory: more than 100,000 usual names.
+// listMax bounds the memory for the list of a directory. It allows more than 100,000 usual names.
 const listMax = 20 << 20
 
 // Err implements shellbox.FileClient.
@@ -147,7 +151,7 @@ func (c *Client) Close() error {
 
 // Home implements shellbox.FileClient.
 func (c *Client) Home() (string, error) {
-	home, err := c.output(`printf %s "${HOME:-$(cd && pwd)}"`)
+	home, err := c.capture(`printf %s "${HOME:-$(cd && pwd)}"`)
 	if err == nil && !path.IsAbs(home) {
 		err = fmt.Errorf("HOME is %q in the sandbox", home)
 	}
@@ -155,11 +159,11 @@ func (c *Client) Home() (string, error) {
 }
 
 // Mkdir implements shellbox.FileClient.
-func (c *Client) Mkdir(name string) error { return c.do(nil, nil, `mkdir -m 700 -- "$1"`, name) }
+func (c *Client) Mkdir(name string) error { return c.runScript(nil, nil, `mkdir -m 700 -- "$1"`, name) }
 
 // Chmod implements shellbox.FileClient.
 func (c *Client) Chmod(name string, mode fs.FileMode) error {
-	return c.do(nil, nil, `chmod "$2" -- "$1"`, name, fmt.Sprintf("%05o", bitsOf(mode)))
+	return c.runScript(nil, nil, `chmod "$2" -- "$1"`, name, fmt.Sprintf("%05o", chmodBits(mode)))
 }
 
 // Chown implements shellbox.FileClient.
@@ -168,34 +172,35 @@ func (c *Client) Chown(name string, like fs.FileInfo) error {
 	if !ok {
 		return syscall.EINVAL
 	}
-	return c.do(nil, nil, `chown "$2" -- "$1"`, name, of.owner)
+	return c.runScript(nil, nil, `chown "$2" -- "$1"`, name, of.owner)
 }
 
 // ReadLink implements shellbox.FileClient.
 func (c *Client) ReadLink(name string) (string, error) {
-	link, err := c.output(
+	link, err := c.capture(
 		`ls -d -- "$1" >/dev/null || exit 1; [ -L "$1" ] || { echo ": Invalid argument" >&2; exit 1; }; readlink -- "$1"`, name)
 	return strings.TrimSuffix(link, "\n"), err
 }
 
-// Rename implements shellbox.FileClient. mv copies what it cannot rename, from one file system to
-// another. It looks first: mv moves into directories. Busybox's does not replace a link to one.
+// Rename implements shellbox.FileClient. From one file system to another, mv copies. The script
+// checks for directories first, because mv would move into one. Busybox's mv cannot replace a link
+// to a directory, so the script removes the link.
 func (c *Client) Rename(from, to string) error {
-	return c.do(nil, nil, `ls -d -- "$1" >/dev/null || exit 1
+	return c.runScript(nil, nil, `ls -d -- "$1" >/dev/null || exit 1
 if [ ! -L "$2" ] && [ -d "$2" ]; then echo ": File exists" >&2; exit 1; fi
 if [ ! -L "$1" ] && [ -d "$1" ] && { [ -L "$2" ] || [ -e "$2" ]; }; then echo ": Not a directory" >&2; exit 1; fi
 if [ -L "$2" ] && [ -d "$2" ]; then mv -f "$3" -- "$1" "$2" 2>/dev/null && exit 0; rm -- "$2"; fi
-mv -f "$3" -- "$1" "$2"`, from, to, c.move)
+mv -f "$3" -- "$1" "$2"`, from, to, c.moveOption)
 }
 
 // Remove implements shellbox.FileClient.
 func (c *Client) Remove(name string) error {
-	return c.do(nil, nil,
+	return c.runScript(nil, nil,
 		`if [ ! -L "$1" ] && [ -d "$1" ]; then rmdir -- "$1"; else rm -- "$1"; fi`, name)
 }
 
-// bitsOf are the bits that chmod takes.
-func bitsOf(mode fs.FileMode) uint32 {
+// chmodBits returns the argument of chmod for a mode.
+func chmodBits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
 	for _, special := range specials {
 		if mode&special.mode != 0 {
@@ -210,7 +215,7 @@ var specials = []struct {
 	bit  uint32
 }{{fs.ModeSetuid, 0o4000}, {fs.ModeSetgid, 0o2000}, {fs.ModeSticky, 0o1000}}
 
-// modeOf is what Unix's bits mean.
+// modeOf returns the mode for the bits of st_mode.
 func modeOf(bits uint32) fs.FileMode {
 	mode := fs.FileMode(bits & 0o777)
 	for _, special := range specials {
@@ -238,8 +243,8 @@ func modeOf(bits uint32) fs.FileMode {
 	return mode
 }
 
-// number reads a number, and remembers if there was none.
-func number(text string, base int, bad *error) int64 {
+// parseNumber parses a number. If it fails, it sets *bad to the error.
+func parseNumber(text string, base int, bad *error) int64 {
 	n, err := strconv.ParseInt(text, base, 64)
 	if err != nil {
 		*bad = err

@@ -17,7 +17,8 @@ import (
 
 const file, directory = "81a4 5 1700000000 0 0\n", "41ed 5 1700000000 0 0\n"
 
-// hostile is a place whose sh says what it likes: says returns it by the script.
+// hostile returns a Client of a machine whose sh prints anything. says returns what it prints for a
+// script; nil: it prints nothing until ctx ends.
 func hostile(t *testing.T, says func(script string) io.Reader) *Client {
 	c, err := New(t.Context(), func(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		if strings.Contains(cmd.Args[2], "no stat") {
@@ -28,7 +29,7 @@ func hostile(t *testing.T, says func(script string) io.Reader) *Client {
 			go io.Copy(io.Discard, cmd.Stdin)
 		}
 		r := says(cmd.Args[2])
-		if r == nil { // silence
+		if r == nil {
 			<-ctx.Done()
 			return -1, ctx.Err()
 		}
@@ -136,14 +137,14 @@ func TestHostileShell(t *testing.T) {
 	}
 }
 
-// FuzzStat: a line of stat's is five numbers, or an error.
+// FuzzStat checks that a line of stat without five numbers is an error.
 func FuzzStat(f *testing.F) {
 	for _, seed := range []string{file, directory, "ffffffff -1 -1 x y", "1 2 3 4",
 		"81a4 9223372036854775807 99999999999999 0 0", "g 0 0 0 0"} {
 		f.Add("/a/f", seed)
 	}
 	f.Fuzz(func(t *testing.T, name, line string) {
-		i, err := parse(name, line)
+		i, err := parseStat(name, line)
 		if err != nil {
 			return
 		}
@@ -153,7 +154,7 @@ func FuzzStat(f *testing.F) {
 	})
 }
 
-// FuzzShell plays a place's sh: whatever it prints, each call ends.
+// FuzzShell checks that each call ends, whatever sh prints.
 func FuzzShell(f *testing.F) {
 	for _, seed := range []string{file, directory, "ok\n", "A\x00B\x00", "A\x00", file + "rest",
 		"/home", "\n\n"} {

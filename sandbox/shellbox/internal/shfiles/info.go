@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 )
 
-// An info is what stat tells of a file.
+// An info is what stat prints about a file.
 type info struct {
 	name  string
 	size  int64
@@ -27,20 +27,20 @@ func (i *info) ModTime() time.Time { return i.time }
 func (i *info) IsDir() bool        { return i.mode.IsDir() }
 func (i *info) Sys() any           { return nil }
 
-// statMax is how long a line of stat may be: it has five numbers.
+// statMax bounds the length of a line of stat, which has five numbers.
 const statMax = 128
 
-// parse reads a line of stat's.
-func parse(name, line string) (*info, error) {
+// parseStat parses a line that stat prints.
+func parseStat(name, line string) (*info, error) {
 	words := strings.Fields(line[:min(len(line), statMax)])
 	if len(words) != 5 || len(line) > statMax {
 		return nil, fmt.Errorf("stat prints %.1000q", line)
 	}
 	var bad error
 	i := &info{
-		name: path.Base(name), mode: modeOf(uint32(number(words[0], 16, &bad))),
-		size: number(words[1], 10, &bad),
-		time: time.Unix(number(words[2], 10, &bad), 0), owner: words[3] + ":" + words[4],
+		name: path.Base(name), mode: modeOf(uint32(parseNumber(words[0], 16, &bad))),
+		size: parseNumber(words[1], 10, &bad),
+		time: time.Unix(parseNumber(words[2], 10, &bad), 0), owner: words[3] + ":" + words[4],
 	}
 	if bad == nil && i.size < 0 {
 		bad = errors.New("no file has such a size")
@@ -53,38 +53,39 @@ func parse(name, line string) (*info, error) {
 
 // Stat implements shellbox.FileClient.
 func (c *Client) Stat(name string) (fs.FileInfo, error) {
-	return c.look(`stat -L "$2" "$3" -- "$1"`, name)
+	return c.statWith(`stat -L "$2" "$3" -- "$1"`, name)
 }
 
 // Lstat implements shellbox.FileClient.
 func (c *Client) Lstat(name string) (fs.FileInfo, error) {
-	return c.look(`stat "$2" "$3" -- "$1"`, name)
+	return c.statWith(`stat "$2" "$3" -- "$1"`, name)
 }
 
-func (c *Client) look(script, name string) (fs.FileInfo, error) {
-	line, err := c.output(script, name, c.stat[0], c.stat[1])
+// statWith returns what a script that calls stat prints about a file.
+func (c *Client) statWith(script, name string) (fs.FileInfo, error) {
+	line, err := c.capture(script, name, c.statOptions[0], c.statOptions[1])
 	if err != nil {
 		return nil, err
 	}
-	i, err := parse(name, line)
+	i, err := parseStat(name, line)
 	if err != nil {
 		return nil, err
 	}
 	return i, nil
 }
 
-// namesMax is how much one stat gets as arguments: less than any system takes.
+// namesMax bounds the length of the arguments of one stat. Every system takes more.
 const namesMax = 64 << 10
 
-// ReadDir implements shellbox.FileClient. What has gone meanwhile is left out. Of too many files it
-// returns the first, with the error.
+// ReadDir implements shellbox.FileClient. It leaves out files that are removed during the call. If
+// there are too many files, it returns the first of them and an error.
 func (c *Client) ReadDir(dir string) ([]fs.FileInfo, error) {
-	list, tooMany := c.output(`ls -d -- "$1/." >/dev/null || exit 1; cd -- "$1" || exit 1; [ -r . ] || { echo ": Permission denied" >&2; exit 1; }
+	list, tooMany := c.capture(`ls -d -- "$1/." >/dev/null || exit 1; cd -- "$1" || exit 1; [ -r . ] || { echo ": Permission denied" >&2; exit 1; }
 for f in * .[!.]* ..?*; do if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\0' "$f"; fi; done`, dir)
 	if tooMany != nil && !errors.As(tooMany, new(*bounded.TooLargeError)) {
 		return nil, tooMany
 	}
-	list = list[:strings.LastIndexByte(list, 0)+1] // whole names
+	list = list[:strings.LastIndexByte(list, 0)+1] // without an incomplete name at the end
 	infos := []fs.FileInfo{}
 	var names []string
 	length := 0
@@ -96,7 +97,7 @@ for f in * .[!.]* ..?*; do if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\0' "$f
 		}
 		if length += len(name) + 1; length > namesMax {
 			var err error
-			if infos, err = c.lookIn(dir, names, infos); err != nil {
+			if infos, err = c.statNames(dir, names, infos); err != nil {
 				return nil, err
 			}
 			names, length = names[:0], len(name)+1
@@ -105,31 +106,31 @@ for f in * .[!.]* ..?*; do if [ -e "$f" ] || [ -L "$f" ]; then printf '%s\0' "$f
 			names = append(names, name)
 		}
 	}
-	infos, err := c.lookIn(dir, names, infos)
+	infos, err := c.statNames(dir, names, infos)
 	if err != nil {
 		return nil, err
 	}
 	return infos, tooMany
 }
 
-// lookIn appends what names of a directory are.
-func (c *Client) lookIn(dir string, names []string, infos []fs.FileInfo) ([]fs.FileInfo, error) {
+// statNames appends the infos of files in a directory.
+func (c *Client) statNames(dir string, names []string, infos []fs.FileInfo) ([]fs.FileInfo, error) {
 	if len(names) == 0 {
 		return infos, nil
 	}
-	lines, err := c.output(`cd -- "$1" && shift && stat "$@"`,
-		append([]string{dir, c.stat[0], c.stat[1], "--"}, names...)...)
+	lines, err := c.capture(`cd -- "$1" && shift && stat "$@"`,
+		append([]string{dir, c.statOptions[0], c.statOptions[1], "--"}, names...)...)
 	lines = strings.TrimSuffix(lines, "\n")
 	if err != nil || strings.Count(lines, "\n") != len(names)-1 {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		return c.lookAtEach(dir, names, infos)
+		return c.statEach(dir, names, infos)
 	}
 	for _, name := range names {
 		var line string
 		line, lines, _ = strings.Cut(lines, "\n")
-		i, err := parse(name, line)
+		i, err := parseStat(name, line)
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +139,8 @@ func (c *Client) lookIn(dir string, names []string, infos []fs.FileInfo) ([]fs.F
 	return infos, nil
 }
 
-// lookAtEach is for names of which some may have gone.
-func (c *Client) lookAtEach(dir string, names []string,
+// statEach is statNames with one stat for each file. It leaves out files that do not exist.
+func (c *Client) statEach(dir string, names []string,
 	infos []fs.FileInfo) ([]fs.FileInfo, error) {
 	for _, name := range names {
 		i, err := c.Lstat(dir + "/" + name)

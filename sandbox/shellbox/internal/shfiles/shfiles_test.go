@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -23,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The same in each of the shells and tools that there are: that the engine's calls are made of
-// these the suite shows (Files, in TestHostOfOnesOwn).
+// Every method works with each shell and its tools. That the engine uses these methods is tested by
+// the conformance suite.
 func TestTools(t *testing.T) {
 	for name, links := range map[string]map[string]string{
 		"dash and GNU":    {"sh": "dash"},
@@ -36,14 +37,18 @@ func TestTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testTools(t, place(t, links))
+			if links["sh"] == "mksh" {
+				testenv.NeedsAll(t, "it has no printf of its own, so that each name of a "+
+					"directory takes a process: ksh runs every day")
+			}
+			testTools(t, newPlace(t, links))
 		})
 	}
 }
 
-// place is a place with a PATH of its own: that shell with this machine's tools, or busybox for
-// all.
-func place(t *testing.T, links map[string]string) *Client {
+// newPlace returns a Client of this machine with a PATH of its own. links says which tools replace
+// the machine's; if it is nil, all tools are busybox's.
+func newPlace(t *testing.T, links map[string]string) *Client {
 	bin := t.TempDir()
 	if links == nil {
 		busybox, err := exec.LookPath("busybox")
@@ -72,8 +77,8 @@ func place(t *testing.T, links map[string]string) *Client {
 	return c
 }
 
-// runIn runs programs with a PATH. It does not wait for the reader of their input, as the engine
-// does not.
+// runIn returns a Run with a PATH. As the engine's Run, it does not wait until the input has been
+// read.
 func runIn(bin, path string) Run {
 	return func(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		run := exec.CommandContext(ctx, filepath.Join(bin, "sh"), cmd.Args[1:]...)
@@ -180,7 +185,7 @@ func testTools(t *testing.T, c *Client) {
 	require.ErrorIs(t, err, syscall.EISDIR)
 
 	want := []string{"a\nb", ".hidden", "..two", "-n", "*"}
-	for i := range 1500 { // more than one stat takes
+	for i := range 1500 { // more than one stat gets
 		want = append(want, strings.Repeat("long", 20)+string(rune('a'+i%26))+strings.Repeat("x",
 			i/26))
 	}
@@ -201,9 +206,9 @@ func testTools(t *testing.T, c *Client) {
 	require.ErrorIs(t, c.Remove(at("d")), syscall.ENOTEMPTY)
 }
 
-// Close ends what is under way, and what is open.
+// Close ends the calls of open files.
 func TestClose(t *testing.T) {
-	c := place(t, map[string]string{"sh": "dash"})
+	c := newPlace(t, map[string]string{"sh": "dash"})
 	dir := t.TempDir()
 	w, err := c.Create(dir + "/f")
 	require.NoError(t, err)
@@ -219,7 +224,7 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, c.Err(), sandbox.ErrCut)
 }
 
-// A place that lacks a tool is told so.
+// If a tool is missing, the error names it.
 func TestLacking(t *testing.T) {
 	bin := t.TempDir()
 	dash, err := exec.LookPath("dash")

@@ -1,0 +1,67 @@
+package wire
+
+import "math"
+
+// A FileQuestion asks the owner's file server to do one call of sandbox.Files as a whole. It goes
+// as a message of package sftpmux, and so does the FileAnswer.
+type FileQuestion struct {
+	ID   uint32 // the answer's
+	Op   string
+	Path string // absolute
+
+	Limit uint64 // of ReadOp
+
+	// Of WriteOp; see hostapi.Write.
+	Perm    uint32 // an fs.FileMode
+	Parents bool
+	Temp    string // of ReplaceOp, the absolute path of the file that replaces Path
+	Data    []byte `ssh:"rest"`
+}
+
+// The calls.
+const (
+	ReadOp    = "read"
+	WriteOp   = "write"
+	ListOp    = "list"
+	ReplaceOp = "replace" // see hostapi.Replacer
+)
+
+// FileDataMax is the greatest length of FileQuestion.Data and FileAnswer.Data.
+const FileDataMax = 1 << 20
+
+// A FileAnswer is the answer to a FileQuestion. Before anything else the file server sends one with
+// no ID: it answers questions. That of an earlier boxd does not.
+type FileAnswer struct {
+	ID       uint32
+	Failed   string // a Failure, JSON; "" if all went well
+	Long     bool   // the answer would be longer than FileDataMax
+	TooLarge bool   // the file has more than FileQuestion.Limit bytes
+	Size     uint64 // of that file; the greatest value if it has none
+	Data     []byte `ssh:"rest"` // the file's, or one DirEntry after the other
+}
+
+// NoSize is FileAnswer.Size of a file that has no size.
+const NoSize = math.MaxUint64
+
+// A DirEntry describes a file of a directory.
+type DirEntry struct {
+	Name     string
+	Size     uint64
+	Mode     uint32 // as in stat(2)
+	UID, GID uint32
+	Modified uint32 // in seconds since 1970
+	Rest     []byte `ssh:"rest"` // the entries that follow
+}
+
+// UnpackSmallChannel is an UnpackChannel for an archive of at most SmallArchive bytes. The extra
+// data is a Small, and nothing follows. An earlier boxd does not know it.
+const UnpackSmallChannel = "unpack-small@sandshell"
+
+// SmallArchive is the greatest length of Small.Archive.
+const SmallArchive = 64 << 10
+
+// A Small is a small archive, and where to unpack it.
+type Small struct {
+	Path    string
+	Archive []byte `ssh:"rest"`
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package osfiles
+
+func copyAttributes(from, to string) {}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package localbox
-
-func copyAttributes(from, to string) {}

@@ -1,0 +1,51 @@
+package sshbox
+
+import (
+	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
+)
+
+// A DockerSSHBox is a container as a sandbox.Sandbox. [New], [Engine.Attach] and [Pool.Get] return
+// one. Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
+//
+//	Execute, Input, Wait, Interrupt, Type      commands in the main session
+//	Screen, Resize, ID                         its terminal
+//	Open, Session, Sessions                    more sessions
+//	Background, Job, Jobs                      background jobs
+//	Run                                        a program without a terminal
+//	CopyTo, CopyFrom, Files                    files
+//	Dial, Listen                               connections
+//	AsUser                                     the box for another user
+//	InitPlugins, AddEnv                        plugins and variables
+//	Lost, Activity                             what is known of the box
+//	Detach, Close, String                      its end and its name
+type DockerSSHBox struct {
+	*shell
+	*mixin
+	host *dockerHost
+}
+
+// Aliases keep the fields of embedded types unexported, so that no caller can assign to them.
+type (
+	shell = shellbox.Box
+	mixin = plugin.Mixin
+)
+
+var (
+	_ sandbox.Sandbox    = (*DockerSSHBox)(nil)
+	_ plugin.Installer   = (*DockerSSHBox)(nil)
+	_ plugin.Environment = (*DockerSSHBox)(nil)
+)
+
+func newDockerSSHBox(box *shellbox.Box, h *dockerHost) *DockerSSHBox {
+	b := &DockerSSHBox{shell: box, host: h}
+	b.mixin = plugin.NewMixin(b)
+	return b
+}
+
+// ContainerID returns the container's id, as docker inspect shows it.
+func (b *DockerSSHBox) ContainerID() string { return b.host.container.ID }
+
+// ContainerName returns the container's name.
+func (b *DockerSSHBox) ContainerName() string { return b.host.container.Name }

@@ -1,0 +1,23 @@
+package sshbox
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// output executes a command that must succeed, and returns what it prints, without the last
+// newline.
+func output(t testing.TB, box sandbox.Session, command string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	r, err := box.Execute(ctx, command)
+	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {
+		t.Fatalf("%s: %+v, %v", command, r, err)
+	}
+	return strings.TrimSuffix(r.Output, "\n")
+}

@@ -1,0 +1,136 @@
+package sshbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/sandshell/sandshell/internal/boxspec"
+	"github.com/sandshell/sandshell/sandbox"
+)
+
+// A Place is a Docker engine as a sandbox.Place: its boxes are containers. The zero value is the
+// engine that the docker command would use. A Place honours all fields of a Spec but Disk.
+type Place struct {
+	// Config is what a Spec does not say: the engine, capabilities, the runtime, when to pull, and
+	// so on. Where Config has a field that Spec has too, it is the default for a Spec whose field
+	// is zero; Env, Mounts and Labels of a Spec are added to those of Config. With
+	// sandbox.NetworkOpen, the network is Config's too, unless that is "none". Name must be empty,
+	// because each box needs its own.
+	Config Config
+}
+
+var _ sandbox.Place = Place{}
+
+// String returns "Docker", with the engine's address if Config.Docker is set.
+func (p Place) String() string {
+	if p.Config.Docker != nil {
+		return "Docker at " + p.Config.Docker.DaemonHost()
+	}
+	return "Docker"
+}
+
+// Check returns the error of New for a Spec that this place cannot honour, or nil. It asks neither
+// the engine nor the network.
+func (p Place) Check(s sandbox.Spec) error {
+	_, err := p.config(s)
+	if err != nil {
+		err = fmt.Errorf("sshbox: %w", err)
+	}
+	return err
+}
+
+// New makes a container for a Spec: see the function New.
+func (p Place) New(ctx context.Context, s sandbox.Spec) (sandbox.Sandbox, error) {
+	c, err := p.config(s)
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
+	}
+	box, err := New(ctx, c)
+	if err != nil {
+		return nil, boxspec.Making(s, err)
+	}
+	return box, nil
+}
+
+// config returns the Config of a box for a Spec.
+func (p Place) config(s sandbox.Spec) (Config, error) {
+	c := p.Config
+	if c.Name != "" {
+		return c, errors.New("Place.Config.Name: each box needs its own: leave it out")
+	}
+	if err := c.Check(); err != nil {
+		return c, boxspec.InPlace(err)
+	}
+	if err := s.Check(); err != nil {
+		return c, err
+	}
+	if err := boxspec.Refuse(s, map[string]string{"Disk": "the storage drivers of most engines " +
+		"cannot bound what a container writes: leave it out, or use kubebox.Place"}); err != nil {
+		return c, err
+	}
+	alone := Config{Image: s.Image, User: s.User, Dir: s.Dir, Env: s.Env, Mounts: s.Mounts,
+		Memory: s.Memory}
+	if err := alone.Check(); err != nil {
+		return c, boxspec.OfSpec(err)
+	}
+	boxspec.Set(&c.Image, s.Image)
+	boxspec.Set(&c.User, s.User)
+	boxspec.Set(&c.Dir, s.Dir)
+	boxspec.Set(&c.Memory, s.Memory)
+	boxspec.Set(&c.CPUs, s.CPUs)
+	boxspec.Set(&c.PIDs, s.PIDs)
+	switch {
+	case s.Network != sandbox.NetworkOpen:
+		boxspec.Set(&c.Network, string(s.Network))
+	case c.Network == "none":
+		c.Network = ""
+	}
+	c.Env, c.Mounts = slices.Concat(c.Env, s.Env), slices.Concat(c.Mounts, s.Mounts)
+	c.Labels = mergeLabels(c.Labels, s.Labels)
+	return c, boxspec.Making(s, c.Check())
+}
+
+// mergeLabels returns the labels of both. Those of more count where a name is in both.
+func mergeLabels(labels, more map[string]string) map[string]string {
+	merged := maps.Clone(labels)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, more)
+	return merged
+}
+
+// RemoveLabelled removes all boxes on the engine that have a label, of all programs.
+func (p Place) RemoveLabelled(ctx context.Context, name, value string) error {
+	engine := p.engine()
+	boxes, err := engine.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range boxes {
+		if b.Labels[name] == value {
+			if err := engine.Remove(ctx, b.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ImageID returns the id of an image on the engine: see Engine.ImageID.
+func (p Place) ImageID(ctx context.Context, name string) (string, error) {
+	return p.engine().ImageID(ctx, name)
+}
+
+// BuildImage builds an image for Spec.Image from a directory of this machine: see
+// Engine.BuildImage.
+func (p Place) BuildImage(ctx context.Context, dir, dockerfile string, log io.Writer) (name string,
+	err error) {
+	return p.engine().BuildImage(ctx, Build{Dir: dir, Dockerfile: dockerfile, Log: log})
+}
+
+func (p Place) engine() Engine { return Engine{Docker: p.Config.Docker, Logger: p.Config.Logger} }
