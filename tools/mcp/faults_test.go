@@ -145,17 +145,29 @@ func TestMaxSessions(t *testing.T) {
 }
 
 // TestSessionTimeout shows that a silent client loses its session even if it listens to a stream.
+// It tries longer timeouts until one is long enough for this machine to begin a session.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
-	s, p := serve(t, Config{SessionTimeout: 100 * time.Millisecond})
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(h.Close)
-	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
-	c.ListTools(t.Context(), nil) // an error if the machine is slower than SessionTimeout
-	require.Eventually(t, func() bool {
-		return p.closed.Load() == p.opened.Load() && s.count() == 0
-	}, limit, time.Millisecond)
-	require.Error(t, c.Ping(t.Context(), nil))
+	for timeout := 50 * time.Millisecond; ; timeout *= 2 {
+		s, p := serve(t, Config{SessionTimeout: timeout})
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		c, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.URL,
+			HTTPClient: h.Client()}, nil)
+		if err == nil {
+			defer c.Close()
+			_, err = c.ListTools(t.Context(), nil)
+		}
+		require.Eventually(t, func() bool {
+			return p.closed.Load() == p.opened.Load() && s.count() == 0
+		}, limit, time.Millisecond)
+		if err == nil {
+			require.Error(t, c.Ping(t.Context(), nil))
+			return
+		}
+		require.Less(t, timeout, limit, "%v", err)
+	}
 }
 
 // TestSlowBody shows that the server gives up a body that comes slowly, and that a call may take
