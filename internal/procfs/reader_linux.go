@@ -203,8 +203,9 @@ func parseStat(line []byte) (s stat, ok bool) {
 	s.kernelThread = number(6)&kernelThread != 0
 	s.Start, _ = strconv.ParseInt(word(19), 10, 64)
 	if len(words) > 31 {
+		blocked, _ := strconv.ParseUint(word(29), 10, 31)
 		caught, _ := strconv.ParseUint(word(31), 10, 31)
-		s.Caught = uint32(caught)
+		s.Blocked, s.Caught = uint32(blocked), uint32(caught)
 	}
 	if len(words) > 48 {
 		s.envStart, _ = strconv.ParseUint(word(47), 10, 64)

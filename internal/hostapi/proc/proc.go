@@ -36,8 +36,10 @@ type Process struct {
 	// same with fork. Compare it only for equality. "": only the process's own user may see it.
 	Image string
 
-	// Caught are the signals up to 31 for which it has a handler: bit n-1 is that of signal n.
-	Caught uint32 `json:",omitempty"`
+	// Caught are the signals up to 31 for which it has a handler, and Blocked those that its main
+	// thread does not take now: bit n-1 is that of signal n.
+	Caught  uint32 `json:",omitempty"`
+	Blocked uint32 `json:",omitempty"`
 
 	// Name is the program's name, cut by the kernel to 15 bytes. It may be empty, and may hold any
 	// byte but the end of a line.
@@ -52,9 +54,15 @@ type Shell struct {
 }
 
 // Catches reports whether the process is known to have a handler for sig.
-func (p *Process) Catches(sig Signal) bool {
-	n, err := strconv.Atoi(string(sig))
-	return err == nil && n > 0 && n < 32 && p.Caught>>(n-1)&1 == 1
+func (p *Process) Catches(sig Signal) bool { return sig.in(p.Caught) }
+
+// Blocks reports whether the process is known to block sig.
+func (p *Process) Blocks(sig Signal) bool { return sig.in(p.Blocked) }
+
+// in reports whether the signal, a number, is in the set.
+func (s Signal) in(set uint32) bool {
+	n, err := strconv.Atoi(string(s))
+	return err == nil && n > 0 && n < 32 && set>>(n-1)&1 == 1
 }
 
 // Ended reports whether the process is a zombie (Z), or the kernel is removing it (X).
@@ -95,6 +103,7 @@ const (
 	SIGINT  Signal = "INT"
 	SIGTERM Signal = "TERM"
 	SIGKILL Signal = "KILL"
+	SIGSTOP Signal = "STOP"
 	SIGCONT Signal = "CONT"
 )
 

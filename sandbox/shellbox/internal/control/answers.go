@@ -192,17 +192,19 @@ func parseProcesses(out string) (ps []proc.Process, err error) {
 	return ps, nil
 }
 
-// parseProcess parses the words of "P pid state:sigcatch ppid pgrp session tty tpgid starttime
-// startcode name". The name may contain blanks.
+// parseProcess parses the words of "P pid state:blocked:sigcatch ppid pgrp session tty tpgid
+// starttime startcode name". The name may contain blanks.
 func parseProcess(f []string) (p proc.Process, ok bool) {
 	if len(f) < 11 || f[0] != "P" {
 		return p, false
 	}
-	state, caught, _ := strings.Cut(f[2], ":")
+	state, signals, _ := strings.Cut(f[2], ":")
+	blocked, caught, _ := strings.Cut(signals, ":")
 	p = proc.Process{
-		PID: atoi(f[1]), State: state, Caught: uint32(atoi(caught)), Parent: atoi(f[3]),
-		Group: atoi(f[4]), Session: atoi(f[5]), TTY: atoi(f[6]), Foreground: atoi(f[7]),
-		Start: atoi64(f[8]), Image: f[9], Name: f[10],
+		PID: atoi(f[1]), State: state, Blocked: uint32(atoi(blocked)), Caught: uint32(atoi(caught)),
+		Parent: atoi(f[3]), Group: atoi(f[4]), Session: atoi(f[5]), TTY: atoi(f[6]),
+		Foreground: atoi(f[7]),
+		Start:      atoi64(f[8]), Image: f[9], Name: f[10],
 	}
 	if len(p.Image) == 1 { // "-": not asked for; "0": a zombie; "1": another user's process
 		p.Image = ""

@@ -52,7 +52,7 @@ func TestTree(t *testing.T) {
 			alive := procfs.Alive(pids...)
 			for i := range alive {
 				// the shell does not return them
-				alive[i].Image, alive[i].Name, alive[i].Caught = "", "", 0
+				alive[i].Image, alive[i].Name, alive[i].Caught, alive[i].Blocked = "", "", 0, 0
 			}
 			require.Equal(t, sortedLines(alive),
 				sortedLines(must[[]proc.Process](t)(sh.Alive(ctx, pids...))))

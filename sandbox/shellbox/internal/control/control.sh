@@ -6,7 +6,7 @@
 #
 #   tree PID...      prints these processes and their descendants, each once, and each after its
 #                    parent, one per line:
-#                      P pid state:sigcatch ppid pgrp session tty tpgid starttime startcode comm
+#                      P pid state:blocked:sigcatch ppid pgrp session tty tpgid starttime startcode comm
 #                    The words are those of /proc/PID/stat.
 #   look PID IMAGE TURNS
 #                    prints the tree of this process. A line for each thread follows its process if
@@ -144,7 +144,7 @@ _line() {
   _e=${25} # a static busybox that executes itself has the same startcode, but another stack
   [ ${#_e} = 1 ] || _e=$_e${27}
   _e="${21} $_e $_c"
-  _o="${_o}P $1 $2:${33-} $3 $4 $5 $6 $7 $_e$_nl"
+  _o="${_o}P $1 $2:${31-}:${33-} $3 $4 $5 $6 $7 $_e$_nl"
 }
 
 tree() {
