@@ -123,6 +123,11 @@ func TestOutward(t *testing.T) {
 	require.Contains(t, res.Output, "Connection reset by peer")
 	require.NotZero(t, res.ExitCode)
 	require.Len(t, exit.Denied(), 1)
+	execute(t, box, "bash -c 'printf \"x] [y\" >/proc/$$/comm; "+
+		"cat </dev/tcp/db.example.com/5433' || :")
+	refused, _ := exit.RefusedSince(0)
+	require.Equal(t, []string{"db.example.com:5433 refused (bash)", "db.example.com:5433 refused"},
+		refused, "the second has a name that could say anything")
 
 	// Nobody serves: refused at once.
 	require.NoError(t, exit.Close())

@@ -116,10 +116,10 @@ var table = []tried{
 	{"curl without variables", "/usr/bin/curl", "env -i /usr/bin/curl -sS " + url + "/hello",
 		"Could not resolve host"},
 	{"wget", "/usr/bin/wget", "wget -qO- " + url + "/hello", ""},
-	{"git clone and push", "/usr/lib/git-core/git-http-backend", `d=$(mktemp -d) && cd $d &&
-		git clone -q ` + url + `/repo.git a 2>/dev/null && cd a && git checkout -q -b main &&
+	{"git clone and push", "/usr/lib/git-core/git-http-backend", `d=$(mktemp -d) && b=${d##*.} &&
+		cd $d && git clone -q ` + url + `/repo.git a 2>/dev/null && cd a && git checkout -q -b $b &&
 		git -c user.name=x -c user.email=x commit -q --allow-empty -m "hello from outside" &&
-		git push -q origin main && git clone -q -b main ` + url + `/repo.git ../b &&
+		git push -q origin $b && git clone -q -b $b ` + url + `/repo.git ../b &&
 		git -C ../b log --format=%s; cd /; rm -rf $d`, ""},
 	{"pip", "/usr/lib/python3/dist-packages/pip", `d=$(mktemp -d) && python3 -m pip install -q \
 		--root-user-action=ignore --disable-pip-version-check --no-cache-dir \
@@ -185,7 +185,10 @@ var layers = []struct {
 	name   string
 	config sshbox.Config
 	direct bool // they need no variable
-}{{name: "variables"}}
+}{
+	{name: "variables"},
+	{name: "Outward", config: sshbox.Config{Outward: true}, direct: true},
+}
 
 // TestPrograms is the table of docs/egress.md: this machine's programs, in a container without a
 // network that has this machine's /usr.
@@ -215,6 +218,10 @@ func TestPrograms(t *testing.T) {
 			execute(t, box, "chmod 600 /tmp/key")
 			_, err = g.Attach(t.Context(), box)
 			require.NoError(t, err)
+			if layer.direct {
+				execute(t, box, `java=$JAVA_TOOL_OPTIONS; `+without+
+					`export JAVA_TOOL_OPTIONS=$(printf '%s\n' $java | grep trust)`)
+			}
 			for _, p := range table {
 				if layer.direct {
 					p.fails = ""
@@ -252,7 +259,7 @@ func database(t *testing.T) string {
 // run runs the program in a box.
 func (p tried) run(t *testing.T, box sandbox.Session) {
 	if _, err := os.Stat(p.needs); err != nil {
-		t.Skip("this machine does not have it: ", err)
+		t.Skipf("%v: install the package that has it (apt-file search %s)", err, p.needs)
 	}
 	res, err := box.Execute(t.Context(), "{ "+p.command+"\n} 2>&1", sandbox.Timeout(2*time.Minute))
 	require.NoError(t, err)
@@ -284,7 +291,7 @@ func TestJava(t *testing.T) {
 	t.Parallel()
 	const home = "/usr/lib/jvm/java-17-openjdk-amd64"
 	if _, err := os.Stat(home + "/conf/net.properties"); err != nil {
-		t.Skip("this machine does not have it: ", err)
+		t.Skipf("%v: apt-get install openjdk-17-jdk-headless", err)
 	}
 	s := programServer(t)
 	box := boxtest.Container(t, sshbox.Config{Network: "none", Mounts: []sandbox.Mount{

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -23,8 +24,12 @@ func (x *Exit) Reachable() []string {
 	return texts
 }
 
+// plainName matches the names of programs that say nothing but a name, to a model that reads them.
+var plainName = regexp.MustCompile(`^[\w.+-]+$`)
+
 // RefusedSince returns what was refused since an earlier call, each in a few words such as
-// "api.example.com:443 refused", the oldest first. Of many it has the last 100. mark is the next of
+// "api.example.com:443 refused (curl)", the oldest first. It names the program where the box says
+// which it was, by Outward, and the name is plain. Of many it has the last 100. mark is the next of
 // the earlier call, or 0. next is how many were refused since the Exit was made.
 func (x *Exit) RefusedSince(mark int) (refused []string, next int) {
 	x.mu.Lock()
@@ -34,7 +39,11 @@ func (x *Exit) RefusedSince(mark int) (refused []string, next int) {
 	x.mu.Unlock()
 	rules := x.rules()
 	for _, e := range events {
-		refused = append(refused, e.short(rules)+" refused")
+		text := e.short(rules) + " refused"
+		if plainName.MatchString(e.Program) {
+			text += " (" + e.Program + ")"
+		}
+		refused = append(refused, text)
 	}
 	return refused, next
 }

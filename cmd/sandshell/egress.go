@@ -59,18 +59,31 @@ func (w *wayOut) gate(s *sandbox.Spec, keep bool) (*egress.Gate, error) {
 		return nil, usage("-network is %q: with -allow, the box has none: leave out -network",
 			s.Network)
 	}
-	s.Network = sandbox.NetworkNone
-	gate, err := egress.New(egress.Config{Allow: egress.Rules(w.allow...), Secrets: w.secrets})
-	if err != nil {
-		return nil, usage("-allow, -secret: %s", strings.TrimPrefix(err.Error(), "egress: "))
-	}
 	for _, secret := range w.secrets {
 		if os.Getenv(secret.Env) == "" {
-			return nil, usage("-secret: %[1]s is not set in sandshell's own environment: "+
+			return nil, usage("-secret %[1]s: it is not set in sandshell's own environment: "+
 				"export %[1]s=VALUE first", secret.Env)
 		}
 	}
+	s.Network = sandbox.NetworkNone
+	gate, err := egress.New(egress.Config{Allow: egress.Rules(w.allow...), Secrets: w.secrets})
+	if err != nil {
+		return nil, usage("%s", w.asFlags(err.Error()))
+	}
 	return gate, nil
+}
+
+// asFlags returns the text of an error about an egress.Config as one about the flags.
+func (w *wayOut) asFlags(text string) string {
+	text = strings.TrimPrefix(text, "egress: ")
+	for i, secret := range w.secrets {
+		for j := range secret.Hosts {
+			text = strings.ReplaceAll(text, fmt.Sprintf("Config.Secrets[%d].Hosts[%d]", i, j),
+				"-secret "+secret.Env)
+		}
+		text = strings.ReplaceAll(text, fmt.Sprintf("Config.Secrets[%d]", i), "-secret "+secret.Env)
+	}
+	return strings.ReplaceAll(text, "Config.Allow", "-allow")
 }
 
 // explain returns an error about the network that the box has none of as one about the flag.
