@@ -43,7 +43,8 @@ type Processes interface {
 	Tree(ctx context.Context, pids ...int) ([]proc.Process, error)
 
 	// Alive returns those of these processes that exist, zombies included. Image, Name, Caught and
-	// Blocked may be missing. Where there is no /proc, only PID and State are set, and State is "S".
+	// Blocked may be missing. Where there is no /proc, only PID and State are set, and State is
+	// "S".
 	Alive(ctx context.Context, pids ...int) ([]proc.Process, error)
 
 	// Marked returns the ids of the processes that had word somewhere in their environment when

@@ -6,7 +6,8 @@
 #
 #   tree PID...      prints these processes and their descendants, each once, and each after its
 #                    parent, one per line:
-#                      P pid state:blocked:sigcatch ppid pgrp session tty tpgid starttime startcode comm
+#                      P pid state:blocked:sigcatch ppid pgrp session tty tpgid starttime
+#                      startcode comm
 #                    The words are those of /proc/PID/stat.
 #   look PID IMAGE TURNS
 #                    prints the tree of this process. A line for each thread follows its process if

@@ -15,8 +15,8 @@ import (
 type Foreground struct {
 	h      *Host
 	signal proc.Signal
-	// waits: bash, which has a handler of its own for SIGINT while it waits for a program, and drops
-	// the signal if the program then does not die of it.
+	// waits: the shells are bash, which has a handler of its own for SIGINT while it waits for a
+	// program, and drops the signal if the program then does not die of it.
 	waits bool
 	// spared are shells that have not got the signal: each waits for a program that has got it, or
 	// may wait for one by now.
@@ -104,8 +104,8 @@ const (
 	// loneLooks is how many looks may find no program of a shell that waits for one: it may end
 	// during a look, and the next begin.
 	loneLooks = 5
-	// stopLooks is how often sendTogether looks whether a program has stopped: at once, unless it is
-	// in a system call that cannot be interrupted.
+	// stopLooks is how often sendTogether looks whether a program has stopped. It stops at once,
+	// unless it is in a system call that cannot be interrupted.
 	stopLooks = 5
 )
 
