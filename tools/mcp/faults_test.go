@@ -175,7 +175,8 @@ func TestSessionTimeout(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t, Config{})
-	s.bodyTime = 100 * time.Millisecond
+	bodyTime := 100 * time.Millisecond
+	s.bodyTime = bodyTime
 	h := httptest.NewServer(s.Handler())
 	t.Cleanup(h.Close)
 	conn, err := net.Dial("tcp", h.Listener.Addr().String())
@@ -192,8 +193,24 @@ func TestSlowBody(t *testing.T) {
 	_, err = conn.Read(make([]byte, 1))
 	require.Equal(t, io.EOF, err, "the connection is closed")
 
-	c := connect(t, &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: h.Client()}, nil)
-	require.Equal(t, "done\n", text(t, c, "run", m{"command": "sleep 0.3; echo done"}))
+	require.Eventually(t, func() bool { // a slow machine needs more time for a body
+		s, _ := serve(t, Config{})
+		s.bodyTime = bodyTime
+		bodyTime *= 2
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		c, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: h.URL,
+			HTTPClient: h.Client(), DisableStandaloneSSE: true}, nil)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		command := fmt.Sprintf("sleep %f; echo done", 3*s.bodyTime.Seconds())
+		res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "run",
+			Arguments: m{"command": command}})
+		return err == nil && res.Content[0].(*sdk.TextContent).Text == "done\n"
+	}, limit, time.Millisecond)
 }
 
 // TestListens shows that a request without a body has no deadline, so that a client can listen for
