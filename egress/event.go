@@ -30,6 +30,7 @@ type Event struct {
 	Received int64         `json:"received"`           //
 	Duration time.Duration `json:"duration"`           // in nanoseconds
 	Replayed bool          `json:"replayed,omitempty"` // the answer came from a Tape
+	Cached   bool          `json:"cached,omitempty"`   // the answer came from a Cache
 
 	// Who has connected is known of connections by "outward", as the box says it.
 	Program string `json:"program,omitempty"` // the name of the program, as ps shows it

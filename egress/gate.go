@@ -36,6 +36,8 @@ type Config struct {
 	Secrets []Secret
 	// Tape records requests, or answers them from a recording. Default: none.
 	Tape *Tape
+	// Cache keeps files of packages, so that boxes download them once. Default: none.
+	Cache *Cache
 	// Advisory allows boxes that have another way out, such as a LocalBox. Their programs need not
 	// heed the rules: the gate is then for secrets, limits and the log.
 	Advisory bool
@@ -71,7 +73,8 @@ type Gate struct {
 	policy  atomic.Pointer[policy]
 	refused refusals // for all boxes
 	secrets []guarded
-	deck    *deck // nil if there is no tape
+	deck    *deck  // nil if there is no tape
+	shelf   *shelf // nil if there is no cache
 
 	mu     sync.Mutex
 	exits  map[*Exit]bool
@@ -101,6 +104,11 @@ func New(c Config) (*Gate, error) {
 	}
 	if c.Tape != nil {
 		if g.deck, err = c.Tape.open(); err != nil {
+			return nil, fmt.Errorf("egress: %w", err)
+		}
+	}
+	if c.Cache != nil {
+		if g.shelf, err = c.Cache.open(); err != nil {
 			return nil, fmt.Errorf("egress: %w", err)
 		}
 	}

@@ -183,9 +183,13 @@ func (x *Exit) forward(w http.ResponseWriter, r *http.Request, rule *Rule, wante
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) { rewrite(p, wanted) },
 		Transport: tripper(func(out *http.Request) (*http.Response, error) {
-			return x.tape(out, wanted, e, func(out *http.Request) (*http.Response, error) {
+			send := func(out *http.Request) (*http.Response, error) {
 				return x.putIn(out, wanted, e, x.transport(rule))
-			})
+			}
+			keep := func(out *http.Request) (*http.Response, error) {
+				return x.cached(out, wanted, rule, e, send)
+			}
+			return x.tape(out, wanted, e, keep)
 		}),
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
