@@ -136,8 +136,8 @@ func TestCacheKeeps(t *testing.T) {
 		{"https://a.test/x/Cache-Control=max-age=\"60\"", nil, true},
 		{"https://a.test/x/Cache-Control=max-age=0, s-maxage=60", nil, true},
 		{"https://a.test/x/Cache-Control=max-age=60/Vary=Accept", nil, true},
-		{"https://a.test/x/Date=Mon, 02 Jan 2006 15:04:05 GMT/Expires=Mon, 02 Jan 2006 16:04:05 GMT",
-			nil, true},
+		{"https://a.test/x/Date=Mon, 02 Jan 2006 15:04:05 GMT/" +
+			"Expires=Mon, 02 Jan 2006 16:04:05 GMT", nil, true},
 		{pkg + "?b", []string{"Accept", "text/html"}, true},
 		{"https://a.test/x", nil, false},
 		{"https://a.test/x/Cache-Control=max-age=60/Cache-Control=max-age=0", nil, false},
@@ -184,8 +184,8 @@ func TestCacheKeeps(t *testing.T) {
 func TestCacheSecrets(t *testing.T) {
 	t.Setenv("EGRESS_CACHE_KEY", "the-real-value")
 	w := newWarehouse(t)
-	b := w.box(t, Cache{Dir: t.TempDir()}, Secret{Env: "API_KEY", Value: FromEnv("EGRESS_CACHE_KEY"),
-		Hosts: []string{"https://api.test"}})
+	b := w.box(t, Cache{Dir: t.TempDir()}, Secret{Env: "API_KEY",
+		Value: FromEnv("EGRESS_CACHE_KEY"), Hosts: []string{"https://api.test"}})
 	for range 2 {
 		_, cached := b.get("https://api.test/x/" + day)
 		require.False(t, cached)

@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +28,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
+
+const wheelFile = "greeting-1.0-py3-none-any.whl"
 
 // programServer is a server outside of what the programs of the table ask for.
 func programServer(t *testing.T) *httptest.Server {
@@ -73,14 +77,14 @@ func programServer(t *testing.T) *httptest.Server {
 		require.NoError(t, err)
 	}
 	require.NoError(t, z.Close())
-	const file = "greeting-1.0-py3-none-any.whl"
 	mux.HandleFunc("/simple/greeting/", func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, file) {
+		if strings.HasSuffix(r.URL.Path, wheelFile) {
+			w.Header().Set("Cache-Control", "public, max-age=86400")
 			_, _ = w.Write(wheel.Bytes())
 			return
 		}
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprintf(w, "<!DOCTYPE html><html><body><a href=%q>%[1]s</a></body></html>", file)
+		fmt.Fprintf(w, "<!DOCTYPE html><html><body><a href=%q>%[1]s</a></body></html>", wheelFile)
 	})
 	backend := "/usr/lib/git-core/git-http-backend"
 	if _, err := os.Stat(backend); err == nil {
@@ -198,7 +202,17 @@ func TestPrograms(t *testing.T) {
 	s := programServer(t)
 	sshd := sshdtest.Start(t)
 	to := s.Listener.Addr().String()
+	var mu sync.Mutex
+	var cached []string
 	g, err := egress.New(egress.Config{
+		Cache: &egress.Cache{Dir: t.TempDir()},
+		Log: func(e egress.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Cached {
+				cached = append(cached, path.Base(e.Path))
+			}
+		},
 		Roots: s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
 		Allow: []egress.Rule{{Scheme: "https", Host: "*.example.com", To: to},
 			{Scheme: "wss", Host: "*.example.com", To: to},
@@ -229,6 +243,11 @@ func TestPrograms(t *testing.T) {
 				t.Run(p.name, func(t *testing.T) { p.run(t, box) })
 			}
 		})
+	}
+	if _, err := os.Stat("/usr/lib/python3/dist-packages/pip"); err == nil {
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []string{wheelFile}, cached, "what pip has downloaded in the second box")
 	}
 }
 
