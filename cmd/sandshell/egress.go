@@ -59,16 +59,16 @@ func (w *wayOut) gate(s *sandbox.Spec, keep bool) (*egress.Gate, error) {
 		return nil, usage("-network is %q: with -allow, the box has none: leave out -network",
 			s.Network)
 	}
+	s.Network = sandbox.NetworkNone
+	gate, err := egress.New(egress.Config{Allow: egress.Rules(w.allow...), Secrets: w.secrets})
+	if err != nil {
+		return nil, usage("%s", w.asFlags(err.Error()))
+	}
 	for _, secret := range w.secrets {
 		if os.Getenv(secret.Env) == "" {
 			return nil, usage("-secret %[1]s: it is not set in sandshell's own environment: "+
 				"export %[1]s=VALUE first", secret.Env)
 		}
-	}
-	s.Network = sandbox.NetworkNone
-	gate, err := egress.New(egress.Config{Allow: egress.Rules(w.allow...), Secrets: w.secrets})
-	if err != nil {
-		return nil, usage("%s", w.asFlags(err.Error()))
 	}
 	return gate, nil
 }
