@@ -55,6 +55,7 @@ type killing struct {
 	since      time.Time      // when the last step was taken
 	step       int            // the next step against the program in the foreground
 	questions  int            // how often the shell was asked whether it is back
+	idle       int            // in how many looks, one after the other, it waited for its next line
 	last       int            // the foreground process group at the last step
 	programs   int            // how many programs have got the first step
 	unreadKeys int            // bytes of input that no program has read
@@ -98,6 +99,7 @@ func (k *killing) run() {
 func (k *killing) nextStep() {
 	l, _ := k.s.box.processes.Look(k.sh.proc)
 	grace := k.s.box.opts.Grace
+	k.askIdle(&l)
 	if l.Foreground != k.last && (k.programs < patientPrograms || time.Since(k.first) < 4*grace) {
 		k.since, k.step, k.last = time.Now(), 0, l.Foreground
 		k.programs++
@@ -119,6 +121,28 @@ func (k *killing) nextStep() {
 	}
 	k.step = min(k.step+1, 4)
 	k.since = time.Now()
+}
+
+// idleLooks is in how many looks a shell waits for its next line that is not about to say that it is
+// back.
+const idleLooks = 3
+
+// askIdle asks a shell that waits for its next line: an interrupt that came when its program had
+// ended has made it drop the rest of its line, which says that it is back, or the question that was
+// asked while the program ran. One that does not answer gets the further steps.
+func (k *killing) askIdle(l *proc.Look) {
+	if l.Reads == "" || l.Reads != k.sh.pipe {
+		k.idle = 0
+		return
+	}
+	if k.idle++; k.idle%idleLooks != 0 || k.idle > idleLooks*maxTries {
+		return
+	}
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	if k.s.sh == k.sh && k.s.cmd == k.c && !k.c.phase.over() {
+		k.s.askShellLocked(k.sh)
+	}
 }
 
 // askOrReplace deals with a shell that has not said that it is back. If the shell waits for its
