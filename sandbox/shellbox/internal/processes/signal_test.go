@@ -21,12 +21,12 @@ type scripted struct {
 	sent  []string
 }
 
-func (s *scripted) Tree(_ context.Context, roots ...int) ([]proc.Process, error) {
+func (s *scripted) Tree(ctx context.Context, roots ...int) ([]proc.Process, error) {
 	now := s.looks[0]
 	if len(s.looks) > 1 {
 		s.looks = s.looks[1:]
 	}
-	return still{tree: now}.Tree(nil, roots...)
+	return still{tree: now}.Tree(ctx, roots...)
 }
 
 func (s *scripted) Signal(_ context.Context, pids []int, signals ...proc.Signal) (int, error) {
