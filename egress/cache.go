@@ -180,9 +180,9 @@ func (s *shelf) find(file string, r *http.Request) *http.Response {
 		k.Header = http.Header{}
 	}
 	k.Header.Set("Age", strconv.Itoa(int(now.Sub(k.From).Seconds())))
-	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: k.Header, Body: body{from, f}, ContentLength: info.Size() - int64(len(line)+1),
-		Request: r}
+	return &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1, Header: k.Header, Body: body{from, f}, Request: r,
+		ContentLength: info.Size() - int64(len(line)+1)}
 }
 
 // readLine reads a line of at most so many bytes, without its end.

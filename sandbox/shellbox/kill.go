@@ -123,8 +123,8 @@ func (k *killing) nextStep() {
 	k.since = time.Now()
 }
 
-// idleLooks is in how many looks a shell waits for its next line that is not about to say that it is
-// back.
+// idleLooks is in how many looks a shell waits for its next line that is not about to say that it
+// is back.
 const idleLooks = 3
 
 // askIdle asks a shell that waits for its next line: an interrupt that came when its program had

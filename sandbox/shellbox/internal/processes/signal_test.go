@@ -64,7 +64,8 @@ func TestSignalWhileForking(t *testing.T) {
 			forking := theShell(aProcess(20, 10, bash, "R", 0, terminate),
 				aProcess(30, 20, bash, "R", 0, terminate))
 			h := &scripted{looks: [][]proc.Process{forking, forking,
-				theShell(aProcess(20, 10, bash, "S", caught, 0), aProcess(30, 20, prog, "S", 0, 0))}}
+				theShell(aProcess(20, 10, bash, "S", caught, 0),
+					aProcess(30, 20, prog, "S", 0, 0))}}
 			_, err := processes.New(h, nil, slog.Default()).SignalForeground(10, true, "15")
 			require.NoError(t, err)
 			require.Equal(t, []string{sent}, h.sent)
