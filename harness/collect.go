@@ -18,9 +18,9 @@ import (
 
 // The bounds of what Task.Collect brings out of a box.
 const (
-	collectMax   = 64 << 20 // bytes
-	collectFiles = 1000     // files and directories
-	collectTime  = time.Minute
+	collectMax   = 64 << 20        // bytes
+	collectFiles = 1000            // files and directories
+	collectTime  = 5 * time.Minute // 1,000 files took a minute on a slow machine
 )
 
 // filesDir is the directory in Result.Dir for the files of Task.Collect.

@@ -53,7 +53,7 @@ type Task struct {
 	// Collect are files and directories in the box, absolute or relative to Dir, that come out of
 	// it when the agent has ended, whatever its result. They come into Result.Dir/files: a relative
 	// path below it, an absolute one too, without its first "/". At most 1,000 files and 64 MiB
-	// come out of a box, within a minute, and no symbolic link does. The log tells what does not
+	// come out of a box, within 5 minutes, and no symbolic link does. The log tells what does not
 	// come.
 	Collect []string
 	// Check decides whether the task has been done.
