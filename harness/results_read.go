@@ -18,8 +18,8 @@ import (
 func ReadResults(dir string) (*Summary, error) {
 	data, err := os.ReadFile(filepath.Join(dir, runFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s holds no results: there is no %s in it: %w", dir, runFile,
-			fs.ErrNotExist)
+		err = fmt.Errorf("%s holds no results (%s: %w): name the directory that an evaluation "+
+			"wrote", dir, runFile, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
