@@ -100,9 +100,11 @@ func (s *Service) Suspend(ctx context.Context, id string) error {
 
 // Snapshot makes an image of a box's files, and returns a spec that makes boxes of that image. The
 // box is paused during the call. The spec is a copy of the box's own, with the image's name as
-// Image and as ID. The image does not hold the box's environment and labels. It stays until it is
-// removed from the engine. The error is ErrNotFound if there is no such box, ErrConflict if its
-// spec is gone, and errors.ErrUnsupported if the Place cannot make images.
+// Image and as ID, and so gives its boxes the spec's variables. The image has the names of the
+// box's variables and labels, with empty values. It stays until it is removed from the engine. The
+// error is ErrNotFound if there is no such box, ErrConflict if its spec is gone, and
+// errors.ErrUnsupported if the Place cannot make images, or an image would not have the box's
+// files, as with gVisor unless it was started with --overlay2=none.
 func (s *Service) Snapshot(ctx context.Context, id string) (*Spec, error) {
 	var made *Spec
 	err := s.change(ctx, "snapshot", id, func(ctx context.Context, r *place.Record) error {

@@ -98,7 +98,9 @@ func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	d := dockertest.Engine(t, dockertest.Busybox)
 	name := uniqueName(t)
-	s := open(t, name, nil, small("small", func(s *Spec) { s.Env = []string{"A=spec"} }))
+	s := open(t, name, nil, small("small", func(s *Spec) {
+		s.Env = []string{"A=spec", "API_KEY=secret-of-the-spec", "HOME=/secret-home"}
+	}))
 	start(t, s, StartOptions{ID: "a", Owner: "me", Env: []string{"TOKEN=secret"}})
 	execute(t, s, "a", "echo snap >/tmp/file")
 	spec, err := s.Snapshot(t.Context(), "a")
@@ -108,6 +110,9 @@ func TestSnapshot(t *testing.T) {
 	image, err := d.ImageInspect(t.Context(), spec.Config.Image)
 	require.NoError(t, err)
 	require.NotContains(t, fmt.Sprint(image.Config.Env), "secret")
+	base, err := d.ImageInspect(t.Context(), dockertest.Busybox)
+	require.NoError(t, err)
+	require.Subset(t, image.Config.Env, base.Config.Env)
 	for label, value := range image.Config.Labels {
 		// The image itself has labels with this prefix.
 		if strings.HasPrefix(label, "sandshell") && !strings.HasPrefix(label, "sandshell-test.") {
@@ -118,9 +123,26 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, s.store.(*MemorySpecs).Set(spec))
 	b := start(t, s, StartOptions{ID: "b", Spec: spec.ID, Owner: "you"})
 	require.Equal(t, "you", b.Owner)
-	require.Equal(t, "snap spec -\n", execute(t, s, "b", `echo $(cat /tmp/file) $A $TOKEN-`))
+	require.Equal(t, "snap spec secret-of-the-spec /secret-home -\n",
+		execute(t, s, "b", `echo $(cat /tmp/file) $A $API_KEY $HOME $TOKEN-`))
 	err = s.Delete(t.Context(), "b") // else the image could not be removed
 	require.NoError(t, err)
+}
+
+// TestSnapshotWithoutFiles checks that there is no snapshot of a box whose files gVisor keeps in a
+// file of its own: the image would have none of them.
+func TestSnapshotWithoutFiles(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t, dockertest.Busybox)
+	s := open(t, uniqueName(t), nil, small("small", func(s *Spec) {
+		s.Config.Runtime = "io.containerd.runc.v2" // runc by another name
+	}))
+	start(t, s, StartOptions{ID: "a"})
+	execute(t, s, "a", "echo >/.gvisor.filestore.7f3a")
+	_, err := s.Snapshot(t.Context(), "a")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "--overlay2=none")
+	require.Equal(t, "on\n", execute(t, s, "a", "echo on"))
 }
 
 // TestSuspendUnsupported suspends a box on an engine that makes no checkpoints. The error says so,

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -218,6 +220,12 @@ func changes(c *container.Config) []string {
 	}
 	if c.WorkingDir != "" {
 		changes = append(changes, "WORKDIR "+c.WorkingDir)
+	}
+	for _, kv := range c.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		// the engine replaces $NAME
+		value = strings.ReplaceAll(strconv.Quote(value), "$", `\$`)
+		changes = append(changes, "ENV "+name+"="+value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
 		changes = append(changes, fmt.Sprintf("LABEL %q=%q", name, c.Labels[name]))
