@@ -74,9 +74,15 @@ func (c Cache) open() (*shelf, error) {
 		return nil, fmt.Errorf("Config.Cache.Dir: %w", err)
 	}
 	for _, f := range files {
-		s.used += f.Size()
+		s.used += onDisk(f)
 	}
 	return s, nil
+}
+
+// onDisk is what a file takes of a disk, about: many small ones are more than their bytes.
+func onDisk(f fs.FileInfo) int64 {
+	const block = 4 << 10
+	return (f.Size() + block - 1) / block * block
 }
 
 const (
@@ -234,7 +240,7 @@ func (s *shelf) put(from, file string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used += info.Size(); s.used <= s.Bytes {
+	if s.used += onDisk(info); s.used <= s.Bytes {
 		return nil
 	}
 	files, err := s.files()
@@ -244,11 +250,11 @@ func (s *shelf) put(from, file string) error {
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	s.used = 0
 	for _, f := range files { // the last used first; a tenth is left for the next
-		if s.used+f.Size() > s.Bytes-s.Bytes/10 {
+		if s.used+onDisk(f) > s.Bytes-s.Bytes/10 {
 			_ = os.Remove(filepath.Join(s.Dir, f.Name()))
 			continue
 		}
-		s.used += f.Size()
+		s.used += onDisk(f)
 	}
 	return nil
 }

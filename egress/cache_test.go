@@ -263,7 +263,7 @@ func TestCacheBytes(t *testing.T) {
 		for _, entry := range entries {
 			info, err := entry.Info()
 			require.NoError(t, err)
-			size += info.Size()
+			size += onDisk(info)
 			// each is older than the next
 			require.NoError(t, os.Chtimes(filepath.Join(dir, entry.Name()), time.Time{},
 				info.ModTime().Add(-time.Minute)))
