@@ -82,6 +82,7 @@ type Host struct {
 	hostKey  ssh.PublicKey // boxd's
 	replaced atomic.Bool   // another boxd runs in its place
 	shared   atomic.Bool   // there may be other owners
+	asking   atomic.Int32  // requests under way
 	closing  sync.Once
 	down     chan struct{} // closed when Close is done
 }

@@ -179,7 +179,7 @@ func releaseOthers(ctx context.Context, conn *sshconn.Conn, ids []string) error 
 	if err != nil {
 		return err
 	}
-	_, err = requestOn(ctx, conn, wire.HoldRequest, payload)
+	_, err = requestOn(ctx, conn, wire.HoldRequest, payload, true)
 	return err
 }
 

@@ -147,24 +147,30 @@ const answerMax = 16 << 20
 
 // request makes a request of boxd. If the connection is cut before the answer, it makes the request
 // again on the next one.
+//
+// SSH answers the requests of a connection one after the other, and a look at many processes takes
+// long on a busy machine. So what is asked meanwhile, for another session, has a channel of its
+// own.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
+	alone := h.asking.Add(1) == 1
+	defer h.asking.Add(-1)
 	for {
 		conn, err := h.link.connection(ctx)
 		if err != nil {
 			return nil, h.explain(err)
 		}
-		reply, err := requestOn(ctx, conn, name, payload)
+		reply, err := requestOn(ctx, conn, name, payload, alone)
 		if err == nil || ctx.Err() != nil || cutOr(ctx, conn, err) != errCut {
 			return reply, err
 		}
 	}
 }
 
-// requestOn sends a request to boxd on conn. If the payload or the reply is too long for a message,
-// it uses a channel.
-func requestOn(ctx context.Context, conn *sshconn.Conn, name string,
-	payload []byte) (reply []byte, err error) {
-	if len(payload) <= wire.MessageMax {
+// requestOn sends a request to boxd on conn. Unless it is alone, or if the payload or the reply is
+// too long for a message, it uses a channel.
+func requestOn(ctx context.Context, conn *sshconn.Conn, name string, payload []byte,
+	alone bool) (reply []byte, err error) {
+	if alone && len(payload) <= wire.MessageMax {
 		reply, err := conn.Request(ctx, name, payload)
 		var refused *sshconn.RefusedError
 		if !errors.As(err, &refused) || string(refused.Reply) != wire.LongReply {
