@@ -11,7 +11,7 @@
 #
 # All prepare what is missing. With CI=true nothing may be missing: see .ci/run.
 
-.PHONY: demo test test-all nightly soak fuzz faults bench lint generate prepare \
+.PHONY: demo test test-all nightly soak fuzz faults bench comparison lint generate prepare \
 	image image-if-engine cluster
 
 demo: image-if-engine
@@ -47,6 +47,10 @@ faults: prepare image-if-engine
 # The project's benchmarks, each beside its floor.
 bench: image-if-engine
 	go test -run '^$$' -bench . -timeout 60m ./bench | go run ./bench/table
+
+# What sandshell and others do in the same situations, as the table of docs/comparison.md.
+comparison: prepare image-if-engine
+	SANDSHELL_TEST=all go test -count=1 -v -run TestComparison ./bench/comparison
 
 # The kubeconfig that it prints is for kubectl, and for tests in SANDSHELL_TEST_KUBECONFIG. See
 # internal/test/kubetest/cluster for what it takes from its input.

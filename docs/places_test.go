@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/sandshell/sandshell/e2bbox"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
@@ -24,7 +25,8 @@ func TestPlaces(t *testing.T) {
 	require.NoError(t, err)
 	places := map[string]sandbox.Place{"`sshbox.Place`": sshbox.Place{},
 		"`kubebox.Place`": kubebox.Place{}, "`sshbox.Machines`": machines,
-		"`localbox.Place`": localbox.Place{}}
+		"`localbox.Place`": localbox.Place{},
+		"`e2bbox.Place`":   e2bbox.Place{Config: e2bbox.Config{APIKey: "a key"}}}
 	all := sandbox.Spec{Image: "busybox", User: "54321", Dir: "/", Env: []string{"A=1"},
 		Memory: 1 << 30, CPUs: 1, PIDs: 100, Disk: 1 << 30, Network: sandbox.NetworkNone,
 		Mounts: []sandbox.Mount{{Type: sandbox.Tmpfs, Target: "/x"}},

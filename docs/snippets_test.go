@@ -51,8 +51,8 @@ var imports = map[string]string{
 func init() {
 	for _, path := range []string{"sandbox", "sandbox/recording", "sandbox/tracing",
 		"sandbox/logging", "sandbox/shellbox", "sandbox/sandboxtest", "localbox", "sshbox",
-		"kubebox", "egress", "harness", "service", "service/pods", "tools", "tools/mcp", "plugin",
-		"plugin/jupyter", "plugin/browser", "plugin/agentskills", "plugin/pytool"} {
+		"kubebox", "e2bbox", "egress", "harness", "service", "service/pods", "tools", "tools/mcp",
+		"plugin", "plugin/jupyter", "plugin/browser", "plugin/agentskills", "plugin/pytool"} {
 		imports[filepath.Base(path)] = "github.com/sandshell/sandshell/" + path
 	}
 }
@@ -60,7 +60,7 @@ func init() {
 var (
 	comment = regexp.MustCompile(`//.*`)
 	literal = regexp.MustCompile("\"[^\"\n]*\"|`[^`]*`")
-	used    = regexp.MustCompile(`\b([a-z]+)\.[A-Z]`)
+	used    = regexp.MustCompile(`\b([a-z0-9]+)\.[A-Z]`)
 	defined = regexp.MustCompile(`\bbox(, \w+)? :=`)
 )
 

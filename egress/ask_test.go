@@ -28,7 +28,7 @@ func TestAsk(t *testing.T) {
 			return verdicts[r.Host]
 		}}
 	b := open(t, c, "")
-	other, err := b.gate.newExit("Box", "")
+	other, err := b.gate.newExit("Box", "", nil)
 	require.NoError(t, err)
 	defer other.shut()
 	count := func() int {

@@ -3,21 +3,16 @@ package egress
 import (
 	"context"
 	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"path"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/lastlines"
 	"github.com/sandshell/sandshell/internal/shellquote"
-	"github.com/sandshell/sandshell/internal/tempname"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -44,7 +39,10 @@ type settlement struct {
 	dir      string
 	env      []string // that AddEnv got
 	isolated bool
+	keyed    bool // Detach leaves all this in the box
+	adopted  bool // it was there
 	system   system
+	found    *inspection
 }
 
 // Attach makes a box's way out: a proxy on the box's loopback, which this program serves. The
@@ -59,100 +57,160 @@ type settlement struct {
 // routes, so make the box without a network and do not take its word.
 //
 // If the main session has an unfinished command, the error is sandbox.ErrBusy. ctx governs the
-// call. The Exit lives until its Close, the Gate's, or the box's.
-func (g *Gate) Attach(ctx context.Context, box sandbox.Sandbox) (*Exit, error) {
+// call. The Exit lives until its Close, the Gate's, or the box's. With the option Authority,
+// another Exit can follow it.
+func (g *Gate) Attach(ctx context.Context, box sandbox.Sandbox,
+	options ...AttachOption) (*Exit, error) {
 	if box == nil {
 		return nil, errors.New("egress: attach: the sandbox is nil: make a box first")
 	}
-	x, err := g.attach(ctx, box)
+	var o attachOptions
+	for _, option := range options {
+		option(&o)
+	}
+	if o.err != nil {
+		return nil, fmt.Errorf("egress: attach: %w", o.err)
+	}
+	x, err := g.attach(ctx, box, o)
 	if err != nil {
 		return nil, fmt.Errorf("egress: attach to %s: %w", box, err)
 	}
 	return x, nil
 }
 
-func (g *Gate) attach(ctx context.Context, box sandbox.Sandbox) (_ *Exit, err error) {
-	in, err := inspect(ctx, box)
-	if err != nil {
-		return nil, err
-	}
-	s := &settlement{box: box, dir: in.dir, isolated: len(in.routes) == 0,
-		served: make(chan struct{})}
+func (g *Gate) attach(ctx context.Context, box sandbox.Sandbox, o attachOptions) (_ *Exit,
+	err error) {
+	s := &settlement{box: box, keyed: o.key != nil, served: make(chan struct{})}
 	close(s.served)
-	token := ""
-	if kind := box.String(); !s.isolated || kind == "LocalBox" || kind == "SSHBox" {
-		token = rand.Text() // others may share the loopback
-	}
 	var x *Exit
 	defer func() {
-		if err == nil {
-			return
-		}
-		if x == nil {
-			err = errors.Join(err, s.undo())
-		} else {
+		switch {
+		case err == nil:
+		case x == nil:
+			err = errors.Join(err, s.leave())
+		case s.adopted:
+			err = errors.Join(err, x.Detach())
+		default:
 			err = errors.Join(err, x.Close())
 		}
 	}()
+	if s.keyed {
+		if err := s.claim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	before := o.prepared.of(box, o.key)
+	in := before.inspection()
+	if in == nil {
+		if in, err = inspect(ctx, box, o.key, g.variables()); err != nil {
+			return nil, err
+		}
+	}
+	s.found, s.dir, s.adopted, s.isolated = in, in.dir, in.adopted, len(in.routes) == 0
+	s.system.dirs = in.dirs
+	token := ""
+	if !s.isolated && box.String() != "KubeBox" || sharesLoopback(box) {
+		token = rand.Text() // others may share the loopback
+	}
 	if !s.isolated && !g.config.Advisory {
 		return nil, &OpenNetworkError{Box: box.String(), Routes: in.routes}
 	}
-	if s.listener, err = listen(ctx, box, token == ""); err != nil {
-		return nil, err
+	if s.keyed && token != "" {
+		return nil, errAlone
 	}
-	if s.outward, err = listenOutward(ctx, box); errors.Is(err, syscall.EADDRINUSE) {
-		return nil, errors.New("another Exit serves the box's connections: close that first")
-	} else if err != nil {
-		return nil, err
+	if !s.keyed {
+		if err := s.listen(ctx, token == ""); err != nil {
+			return nil, err
+		}
 	}
-	if x, err = g.newExit(box.String(), token); err != nil {
+	if x, err = g.newExit(box.String(), token, o.key); err != nil {
 		return nil, err
 	}
 	s.served = make(chan struct{})
 	x.settled = s
-	go func() {
-		defer close(s.served)
-		var outward sync.WaitGroup
-		if s.outward != nil {
-			outward.Go(func() { x.serveOutward(s.outward) })
-		}
-		_ = x.serve(s.listener)
-		x.shut() // the box may be gone
-		outward.Wait()
-	}()
-	address := s.listener.Addr().String()
-	if token == "" {
-		if err := x.changeSystem(ctx, s, address); err != nil {
-			return nil, err
-		}
-	}
-	files, env := x.files(in, address, s.system.java)
-	if err := writeFiles(ctx, box, s.dir, files); err != nil {
+	go x.serveBox(s)
+	if err := x.settle(ctx, before); err != nil {
 		return nil, err
 	}
-	if err := source(ctx, box, path.Join(s.dir, "env")); err != nil {
-		return nil, fmt.Errorf("set variables in the main session: %w", err)
-	}
-	if b, ok := sandbox.As[environment](box); ok {
-		b.AddEnv(env...)
-	}
-	s.env = env
-	s.others(ctx, "env")
 	if err := g.add(x); err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
-// listen listens on the box's loopback. If the port matters to nobody, it is a free one.
-func listen(ctx context.Context, box sandbox.Sandbox, fixed bool) (net.Listener, error) {
-	if fixed {
-		l, err := box.Listen(ctx, "tcp", "127.0.0.1:"+proxyPort)
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return l, err
+// settle puts into the box what programs need. before is what was done by Prepared; it may be nil.
+func (x *Exit) settle(ctx context.Context, before *settlement) error {
+	s := x.settled
+	address := s.listener.Addr().String()
+	if before != nil {
+		s.system = before.system
+	} else if x.token == "" {
+		if err := x.changeSystem(ctx, s, address); err != nil {
+			return err
 		}
 	}
-	return box.Listen(ctx, "tcp", "127.0.0.1:0")
+	files, env := x.files(s.found, address, s.system)
+	current := s.adopted && s.found.has(env) // the sessions have them, or have changed them since
+	if before == nil || !current {
+		if err := writeFiles(ctx, s.box, s.dir, files); err != nil {
+			return err
+		}
+	}
+	if current {
+		s.env = env
+		return nil
+	}
+	return s.setVariables(ctx, env)
+}
+
+// listen makes the listeners of an Exit without a key. If the port matters to nobody, it is a free
+// one.
+func (s *settlement) listen(ctx context.Context, fixed bool) (err error) {
+	if fixed {
+		s.listener, err = s.box.Listen(ctx, "tcp", "127.0.0.1:"+proxyPort)
+	}
+	if !fixed || errors.Is(err, syscall.EADDRINUSE) {
+		s.listener, err = s.box.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return err
+	}
+	s.outward, err = listenOutward(ctx, s.box)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return errors.New("another Exit serves the box's connections: close that first")
+	}
+	return err
+}
+
+// serveBox serves the listeners until one of them ends.
+func (x *Exit) serveBox(s *settlement) {
+	defer close(s.served)
+	var outward sync.WaitGroup
+	if s.outward != nil {
+		outward.Go(func() {
+			x.serveOutward(s.outward)
+			_ = s.listener.Close()
+		})
+	}
+	_ = x.serve(s.listener)
+	x.shut() // the box may be gone
+	s.closeListeners()
+	outward.Wait()
+}
+
+// setVariables sets the variables in all sessions that are not at work, and for what is started
+// later.
+func (s *settlement) setVariables(ctx context.Context, env []string) error {
+	err := source(ctx, s.box, path.Join(s.dir, "env"))
+	if err != nil && !(s.adopted && errors.Is(err, sandbox.ErrBusy)) {
+		return fmt.Errorf("set variables in the main session: %w", err)
+	}
+	if b, ok := sandbox.As[environment](s.box); ok {
+		b.AddEnv(env...)
+	}
+	s.env = env
+	s.others(ctx, "env")
+	return nil
 }
 
 func writeFiles(ctx context.Context, box sandbox.Sandbox, dir string, files []file) error {
@@ -189,88 +247,6 @@ func source(ctx context.Context, session sandbox.Session, file string) error {
 	return err
 }
 
-// inspectScript makes the directory of name $1, in $2 if that is given, and prints, each followed
-// by a zero byte: the directory, the routes of IPv4 and of IPv6, the box's root certificates, and
-// those of the variables $3 and on that are set, as NAME=value.
-const inspectScript = `
-n=$1 only=$2 d=
-shift 2
-for b in ${only:+"$only"} ${only:-/tmp /var/tmp /dev/shm "$HOME" "$PWD"}; do
-  if (umask 022; mkdir "$b/$n") 2>/dev/null; then d=$b/$n; break; fi
-done
-printf '%s\0' "$d"
-for f in route ipv6_route; do
-  if [ -r /proc/net/route ]; then [ ! -r /proc/net/$f ] || head -n 50 /proc/net/$f; else echo ?; fi
-  printf '\0'
-done
-for f in "$SSL_CERT_FILE" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
-  /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem; do
-  if [ -f "$f" ] && [ -r "$f" ]; then cat "$f"; break; fi
-done
-printf '\0'
-for v do
-  eval "[ -z \"\${$v+x}\" ] || printf '%s=%s\0' $v \"\$$v\""
-done
-`
-
-// inspectMax is the most that the script may print: some hundred certificates and variables.
-const inspectMax = 8 << 20
-
-// An inspection is what a box says about itself.
-type inspection struct {
-	dir    string
-	routes []string // to anywhere but itself
-	roots  []byte   // PEM
-	env    []string // those of our variables that are set
-}
-
-func inspect(ctx context.Context, box sandbox.Sandbox) (*inspection, error) {
-	only := ""
-	if b, ok := sandbox.As[confined](box); ok {
-		var err error
-		if only, err = b.PluginDir(); err != nil {
-			return nil, err
-		}
-	}
-	name := tempname.New()
-	out, err := run(ctx, box, inspectScript, slices.Concat([]string{name, only},
-		variableNames())...)
-	if err != nil {
-		return nil, fmt.Errorf("look at the box: %w", err)
-	}
-	f := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	if len(f) < 4 {
-		return nil, fmt.Errorf("look at the box: its sh prints only %.100q", out)
-	}
-	if !path.IsAbs(f[0]) || path.Base(f[0]) != name { // Close removes it
-		return nil, errors.New("no directory of the box can be written: mount a tmpfs on /tmp")
-	}
-	in := &inspection{dir: f[0], routes: append(routes4(f[1]), routes6(f[2])...), env: f[4:]}
-	for rest := []byte(f[3]); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return in, nil
-		}
-		if block.Type == "CERTIFICATE" {
-			in.roots = append(in.roots, pem.EncodeToMemory(&pem.Block{Type: block.Type,
-				Bytes: block.Bytes})...)
-		}
-	}
-}
-
-// run runs one of this package's scripts in the box, and returns what it prints.
-func run(ctx context.Context, box sandbox.Sandbox, script string, args ...string) (string, error) {
-	ctx, out, stop := bounded.Capture(ctx, "what the box's sh prints", inspectMax)
-	defer stop()
-	var errs lastlines.Writer
-	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"sh", "-c", script, "sh"},
-		args...), Stdout: out, Stderr: &errs})
-	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d: %s", code, errs.String())
-	}
-	return out.String(), err
-}
-
 // Isolated reports whether the exit was the box's only way out when it was attached.
 func (x *Exit) Isolated() bool { return x.settled != nil && x.settled.isolated }
 
@@ -292,12 +268,13 @@ func (x *Exit) Close() error {
 	return x.closeErr
 }
 
-func (s *settlement) closeListeners() {
-	for _, l := range []net.Listener{s.listener, s.outward} {
-		if l != nil {
-			_ = l.Close()
-		}
+// leave ends an Attach that has failed before there was an Exit.
+func (s *settlement) leave() error {
+	if s.dir == "" || s.adopted {
+		s.closeListeners()
+		return nil
 	}
+	return s.undo()
 }
 
 // undo removes from the box what Attach has put there. A box that is closed or lost has nothing.

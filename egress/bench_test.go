@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,16 +32,7 @@ func BenchmarkGet(b *testing.B) {
 	defer direct.CloseIdleConnections()
 	ways := []*http.Transport{direct, box.client("http", true).Transport.(*http.Transport)}
 	get := func(way *http.Transport, path string) error {
-		res, err := (&http.Client{Transport: way}).Get("https://api.test" + path)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != 200 {
-			return fmt.Errorf("status %d", res.StatusCode)
-		}
-		_, err = io.Copy(io.Discard, res.Body)
-		return err
+		return getAll(way, "https://api.test"+path)
 	}
 	compare := func(name string, f func(way *http.Transport) error) {
 		b.Run(name, func(b *testing.B) {
@@ -70,22 +60,19 @@ func BenchmarkGet(b *testing.B) {
 	})
 	compare("kept", func(way *http.Transport) error { return get(way, "/hello") })
 	compare("large", func(way *http.Transport) error { return get(way, "/large") })
-	compare("at-once", func(way *http.Transport) error {
-		var wait sync.WaitGroup
-		errs := make(chan error, 100)
-		for range cap(errs) {
-			wait.Go(func() {
-				own := way.Clone()
-				defer own.CloseIdleConnections()
-				errs <- get(own, "/hello")
-			})
-		}
-		wait.Wait()
-		for range cap(errs) {
-			if err := <-errs; err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	compare("at-once", func(way *http.Transport) error { return atOnce(way, get) })
+}
+
+// getAll gets an address, and reads all of the answer.
+func getAll(way *http.Transport, address string) error {
+	res, err := (&http.Client{Transport: way}).Get(address)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d", res.StatusCode)
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	return err
 }

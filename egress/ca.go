@@ -2,7 +2,6 @@ package egress
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -29,8 +28,14 @@ const (
 	authorityName = "sandshell egress"
 )
 
+// The life of an authority that is made again and again.
+var (
+	keyedBegin = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	keyedEnd   = time.Date(2049, 12, 31, 0, 0, 0, 0, time.UTC)
+)
+
 // An authority is the certificate authority of one box. Its keys are in this program's memory only,
-// and nobody but that box trusts it.
+// and nobody but that box trusts it. Those of an attachKey are made anew by each Exit.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -40,23 +45,24 @@ type authority struct {
 	leaves map[string]*tls.Certificate // by host; at most mostLeaves
 }
 
-func newAuthority() (*authority, error) {
-	var keys [2]*ecdsa.PrivateKey
-	for i := range keys {
-		var err error
-		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return nil, err
-		}
-	}
-	a := &authority{key: keys[0], leaf: keys[1], leaves: map[string]*tls.Certificate{}}
+// newAuthority makes an authority. If key is not nil, it is always the same one, byte by byte.
+func newAuthority(key attachKey) (*authority, error) {
+	a := &authority{key: key.private("authority"), leaf: key.private("leaf"),
+		leaves: map[string]*tls.Certificate{}}
 	template, err := certificate(pkix.Name{CommonName: authorityName}, caLife, a.key)
 	if err != nil {
 		return nil, err
 	}
+	signature := rand.Reader
+	if key != nil {
+		template.SerialNumber = new(big.Int).SetBytes(key.bytes("serial", 15))
+		template.NotBefore, template.NotAfter = keyedBegin, keyedEnd
+		signature = nil // as RFC 6979 has it
+	}
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	template.IsCA, template.MaxPathLenZero = true, true
 	template.AuthorityKeyId = template.SubjectKeyId
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	der, err := x509.CreateCertificate(signature, template, template, a.key.Public(), a.key)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (c Cache) open() (*shelf, error) {
 	}
 	c.Bytes = cmp.Or(c.Bytes, defaultCacheBytes)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("Config.Cache.Dir: %w", err)
+		return nil, fmt.Errorf("Config.Cache.Dir: make %s: %w", c.Dir, err)
 	}
 	s := &shelf{Cache: c}
 	files, err := s.files()

@@ -285,8 +285,10 @@ func TestCacheBytes(t *testing.T) {
 	again := w.box(t, Cache{Dir: dir, Bytes: 1 << 20})
 	require.Equal(t, used(), again.gate.shelf.used)
 
-	for _, c := range []Cache{{}, {Dir: dir, Bytes: -1}, {Dir: os.Args[0] + "/x"}} {
+	within := os.Args[0] + "/x/y" // a file
+	for says, c := range map[string]Cache{"Dir: it is missing": {},
+		"Bytes: -1 is negative": {Dir: dir, Bytes: -1}, "Dir: make " + within: {Dir: within}} {
 		_, err := New(Config{Cache: &c})
-		require.ErrorContains(t, err, "egress: Config.Cache.")
+		require.ErrorContains(t, err, "egress: Config.Cache."+says)
 	}
 }

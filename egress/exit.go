@@ -18,6 +18,7 @@ type Exit struct {
 	gate  *Gate
 	name  string // for Events
 	ca    *authority
+	key   attachKey
 	token string // that clients must show; "" if only the box can connect
 	swaps []*swap
 
@@ -55,15 +56,15 @@ const (
 )
 
 // newExit returns an Exit that nothing connects to yet. The caller closes it, until add.
-func (g *Gate) newExit(kind, token string) (*Exit, error) {
-	ca, err := newAuthority()
+func (g *Gate) newExit(kind, token string, key attachKey) (*Exit, error) {
+	ca, err := newAuthority(key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
 	limits := g.config.Limits
 	ctx, cancel := context.WithCancel(context.Background())
 	x := &Exit{
-		gate: g, ca: ca, token: token, swaps: g.newSwaps(),
+		gate: g, ca: ca, key: key, token: token, swaps: g.newSwaps(key),
 		running: make(chan struct{}, limits.Conns), meter: newMeter(limits),
 		serving: make(chan struct{}), ready: make(chan net.Conn), done: ctx.Done(), cancel: cancel,
 		transports: map[route]*http.Transport{},

@@ -22,7 +22,7 @@ func floodClock(t *testing.T, f func(dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := New(Config{Allow: Rules("api.test")})
 		require.NoError(t, err)
-		x, err := g.newExit("Box", "")
+		x, err := g.newExit("Box", "", nil)
 		require.NoError(t, err)
 		require.NoError(t, g.add(x))
 		l := make(pipeListener)

@@ -26,8 +26,16 @@ import (
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 )
 
-// TestMain runs the tests. In a box, this program is one that asks for what its variable names.
+// TestMain runs the tests. In a box, this program is one that asks for what its variable names, or
+// measures it.
 func TestMain(m *testing.M) {
+	if what, where, ok := strings.Cut(os.Getenv("EGRESS_TEST_MEASURE"), " "); ok {
+		if err := measure(what, where); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if url := os.Getenv("EGRESS_TEST_GET"); url != "" {
 		res, err := http.Get(url)
 		if err == nil {
@@ -54,14 +62,16 @@ type outside struct {
 	plain string // its address
 	tls   string
 
+	authority   *authority
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 func newOutside(t testing.TB) *outside {
 	t.Helper()
 	o := &outside{mux: http.NewServeMux(), roots: x509.NewCertPool()}
-	ca, err := newAuthority()
+	ca, err := newAuthority(nil)
 	require.NoError(t, err)
+	o.authority = ca
 	o.roots.AddCert(ca.cert)
 	plain := httptest.NewServer(o.mux)
 	secure := httptest.NewUnstartedServer(o.mux)
@@ -122,7 +132,7 @@ func open(t testing.TB, c Config, token string) *boxEnd {
 	}
 	g, err := New(c)
 	require.NoError(t, err)
-	b.Exit, err = g.newExit("Box", token)
+	b.Exit, err = g.newExit("Box", token, nil)
 	require.NoError(t, err)
 	require.NoError(t, g.add(b.Exit))
 	l, err := net.Listen("tcp", "127.0.0.1:0")

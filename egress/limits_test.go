@@ -111,7 +111,7 @@ func TestFirstByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := New(Config{Allow: Rules("api.test")})
 		require.NoError(t, err)
-		x, err := g.newExit("Box", "")
+		x, err := g.newExit("Box", "", nil)
 		require.NoError(t, err)
 		require.NoError(t, g.add(x))
 		l := make(pipeListener)
@@ -137,7 +137,7 @@ func TestFirstByte(t *testing.T) {
 
 func TestAuthority(t *testing.T) {
 	t.Parallel()
-	a, err := newAuthority()
+	a, err := newAuthority(nil)
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(a.pem()))
@@ -167,7 +167,7 @@ func TestAuthority(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(a.leaves), mostLeaves)
 	}
-	other, err := newAuthority()
+	other, err := newAuthority(nil)
 	require.NoError(t, err)
 	require.NotEqual(t, a.cert.SerialNumber, other.cert.SerialNumber)
 	require.NotEqual(t, a.key, other.key)
@@ -178,7 +178,7 @@ func TestKeyStore(t *testing.T) {
 	t.Parallel()
 	var bundle []byte
 	for range 2 {
-		a, err := newAuthority()
+		a, err := newAuthority(nil)
 		require.NoError(t, err)
 		bundle = append(bundle, a.pem()...)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +86,8 @@ func TestOutwardPrograms(t *testing.T) {
 				other := execute(t, box, "setpriv --reuid 1000 --regid 1000 --clear-groups "+
 					fetch)
 				require.Equal(t, hello, other)
+			}
+			if name == root && !keepsNameServers(t) {
 				// Its memory is its own: the name alone leads out.
 				n := events.count()
 				require.Equal(t, hello, execute(t, box, `python3 -c 'import os; os.setuid(1000)
@@ -117,9 +120,10 @@ func TestOutwardSession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sandbox.Waiting, res.State)
 	require.Equal(t, "name? ", res.Output)
-	res, err = box.Input(ctx, "db.example.com\n", sandbox.Timeout(2*time.Second))
+	_, err = box.Input(ctx, "db.example.com\n", sandbox.Until(regexp.MustCompile("ready")))
+	require.NoError(t, err)
+	_, err = box.Wait(ctx, sandbox.Timeout(100*time.Millisecond))
 	require.ErrorIs(t, err, sandbox.ErrTimeout)
-	require.Contains(t, res.Output, "ready")
 	require.Equal(t, "alive", execute(t, box, "echo alive"))
 
 	connect := `exec 3<>/dev/tcp/db.example.com/5432; read -u 3 a; echo got $a`
@@ -134,59 +138,82 @@ func TestOutwardSession(t *testing.T) {
 	}
 }
 
-// TestOutwardFlood checks that the connections of programs that connect without end, and were
-// killed, are in nobody's way, and that idle ones are not.
+// TestOutwardFlood checks that the connections of programs that connect and die are in nobody's
+// way, that idle ones are not, and that boxd keeps nothing of them. BenchmarkOutward says how long
+// the next connection takes.
 func TestOutwardFlood(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "it takes the processors for seconds")
+	testenv.NeedsAll(t, "it takes a processor for seconds")
 	box, _, _ := outwardBox(t, sshbox.Config{})
 	execute(t, box, without)
-	// took returns how long a connection takes until the first byte.
-	took := func(when string) time.Duration {
-		out := execute(t, box, `a=$EPOCHREALTIME; exec 3<>/dev/tcp/db.example.com/5432; `+
-			`read -u 3 x; b=$EPOCHREALTIME; exec 3>&-; echo $((${b/./} - ${a/./}))`)
-		us, err := strconv.Atoi(out)
-		require.NoError(t, err)
-		d := time.Duration(us) * time.Microsecond
-		t.Log(when, d)
-		return d
+	next := func() {
+		t.Helper()
+		require.Equal(t, "ready", execute(t, box, `exec 3<>/dev/tcp/db.example.com/5432; `+
+			`read -u 3 x; exec 3>&-; echo $x`))
 	}
-	// On a machine that is at rest, that is some milliseconds.
-	limit := 100*time.Millisecond + max(took("before"), took("before"), took("before"))
-	execute(t, box, `for i in {1..20}; do (while :; do exec 3<>/dev/tcp/192.0.2.7/5432; exec 3>&-; `+
-		`done) 2>/dev/null & done; sleep 2; kill -9 $(jobs -p); wait 2>/dev/null; true`)
-	require.Less(t, took("after the flood"), limit)
-	execute(t, box, `for i in {1..20}; do python3 -c '
-import socket
-while True:
-    s = socket.create_connection(("192.0.2.7", 5432)); s.close()' 2>/dev/null & done; sleep 3
-kill -9 $(jobs -p); wait 2>/dev/null; true`)
-	require.Less(t, took("after the flood of another program"), limit)
+	// nothingOpen waits until nobody has a connection: none is in the states ESTABLISHED and
+	// CLOSE_WAIT. Those in others are the kernel's alone.
+	nothingOpen := func() {
+		t.Helper()
+		var open string
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			open = execute(t, box, `awk '$4 ~ /01|08/' /proc/net/tcp`)
+			if open == "" {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		require.Empty(t, open)
+	}
+	next()
+	nothingOpen()
+	execute(t, box, `for i in {1..5}; do python3 -c '
+import os, socket
+for i in range(40):
+    if os.fork() == 0:
+        all = [socket.create_connection(("192.0.2.7", 5432)) for i in range(10)]
+        os.kill(os.getpid(), 9)
+    os.wait()' & done; wait`)
+	next()
+	execute(t, box, `(for i in {1..500}; do exec 3<>/dev/tcp/192.0.2.7/5432; exec 3>&-; done)`)
+	next()
+	nothingOpen()
 	// More than the gate takes at once.
 	idle, err := box.Open(t.Context())
 	require.NoError(t, err)
 	res, err := idle.Execute(t.Context(), `ulimit -n 2000; python3 -c '
 import socket
 all = [socket.create_connection(("a.example.com", 443)) for i in range(600)]
-input("idle? ")'`)
+input("idle? ")' || true`)
 	require.NoError(t, err)
 	require.Equal(t, sandbox.Waiting, res.State, res.Output)
-	require.Less(t, took("beside idle connections"), limit)
+	next()
+	_, err = idle.Input(t.Context(), "\n")
+	require.NoError(t, err)
+	nothingOpen()
+	// The kernel makes the table larger when it is full, and never smaller.
+	slots, err := strconv.Atoi(execute(t, box, `awk '/^FDSize/ {print $2}' /proc/1/status`))
+	require.NoError(t, err)
+	require.LessOrEqual(t, slots, 1024, "boxd's descriptors")
 }
 
 // TestOutwardAttacks checks what programs of the box might try.
 func TestOutwardAttacks(t *testing.T) {
 	t.Parallel()
-	testenv.NeedsAll(t, "9,000 names take seconds")
+	testenv.NeedsAll(t, "TestConnect and TestTable have the parts")
 	box, exit, events := outwardBox(t, sshbox.Config{})
 	execute(t, box, without)
-	// 9,000 names: those in use keep their addresses.
+	// More names than boxd keeps: those in use keep their addresses.
 	require.Equal(t, "9000", execute(t, box, `python3 -c '
-import socket
-n = 0
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("127.0.0.1", 53))
+seen = set()
 for i in range(9000):
-    socket.gethostbyname("%d.example.com" % i); n += 1
-print(n)'`))
+    name = b"%d" % i
+    s.send(struct.pack("!6HB", i, 256, 1, 0, 0, 0, len(name)) + name + b"\7example\3com\0" +
+        struct.pack("!2H", 1, 1))
+    answer = s.recv(500); assert answer[:2] == struct.pack("!H", i); seen.add(answer[-4:])
+print(len(seen))'`))
 	require.Equal(t, "hello from a.example.com", execute(t, box, fetch))
 	// boxd's descriptors, its listener and its numbers.
 	require.NotContains(t, execute(t, box, "ls -l /proc/1/fd 2>&1 || true"), "->")
@@ -197,7 +224,7 @@ said = set()
 for port in ports:
     for host in "127.128.0.0", "127.200.1.1", "127.255.255.254":
         try:
-            s = socket.create_connection((host, port), 5); said.add(s.recv(1) or "reset")
+            s = socket.create_connection((host, port)); said.add(s.recv(1) or "reset")
         except ConnectionResetError: said.add("reset")
         except ConnectionRefusedError: pass
 print(*said)'`))
@@ -216,7 +243,8 @@ s = socket.create_connection(("db.example.com", 5432)); print(s.recv(10))'`)
 		`2>/dev/null`), "421 Misdirected Request")
 	for _, to := range []string{"169.254.169.254/80", "127.0.0.1/3128", "evil.test/22",
 		"10.0.0.1/5432"} {
-		execute(t, box, "timeout 5 cat </dev/tcp/"+to+" || true")
+		execute(t, box, `(exec 3<>/dev/tcp/`+to+`; printf 'GET / HTTP/1.1\r\nHost: x\r\n`+
+			`Connection: close\r\n\r\n' >&3; cat <&3) || true`)
 	}
 	for _, e := range exit.Denied() {
 		require.NotEmpty(t, e.Denied)

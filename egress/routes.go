@@ -18,8 +18,13 @@ type OpenNetworkError struct {
 
 // Error implements error.
 func (e *OpenNetworkError) Error() string {
+	advice := "make it without a network, or set Config.Advisory"
+	if e.Box == "KubeBox" {
+		advice = "a pod keeps its routes when a NetworkPolicy closes them: set Config.Advisory " +
+			"if kubebox.CheckNetwork has found that the cluster enforces them"
+	}
 	return fmt.Sprintf("the box has another way out (%s), so its programs need not heed the "+
-		"rules: make it without a network, or set Config.Advisory", someOf(e.Routes))
+		"rules: %s", someOf(e.Routes), advice)
 }
 
 // Flags of routes, in linux/route.h and linux/ipv6_route.h.

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -124,7 +123,7 @@ func (s *Secret) check(at string, p *policy) ([]Rule, error) {
 		}
 		r.Scheme = "https"
 		if err == nil && !slices.ContainsFunc(p.allow, r.within) {
-			err = fmt.Errorf("no rule of Config.Allow allows %v", r)
+			err = fmt.Errorf("no rule of Config.Allow allows %v: add one", r)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%sHosts[%d]: %w", at, i, err)
@@ -168,11 +167,21 @@ type form struct{ value, placeholder string }
 // replaced, and of some logins with it.
 const mostForms = 64
 
-func (g *Gate) newSwaps() (swaps []*swap) {
+// variables returns the names of all variables that Attach may set.
+func (g *Gate) variables() []string {
+	names := variableNames()
+	for _, s := range g.secrets {
+		names = append(names, s.Env)
+	}
+	return names
+}
+
+func (g *Gate) newSwaps(key attachKey) (swaps []*swap) {
 	for i := range g.secrets {
 		s := &g.secrets[i]
 		swaps = append(swaps, &swap{guarded: s,
-			placeholder: s.Prefix + "sandshell" + strings.ToLower(rand.Text())})
+			placeholder: s.Prefix + "sandshell" +
+				strings.ToLower(key.text("placeholder "+s.Env))})
 	}
 	return swaps
 }

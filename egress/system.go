@@ -41,7 +41,7 @@ done
 [ -n "$some" ] || { make /etc/ssl/certs && tell bundle /etc/ssl/certs/ca-certificates.crt; }
 [ ! -d /etc/ssl/certs ] || {
   n=0
-  while [ -e "/etc/ssl/certs/$1.$n" ]; do n=$((n + 1)); done
+  while f=/etc/ssl/certs/$1.$n; [ -e "$f" ] && [ "$(cat "$f")" != "$3" ]; do n=$((n + 1)); done
   tell authority "/etc/ssl/certs/$1.$n"
 }
 [ ! -d /etc/apt/apt.conf.d ] || tell apt /etc/apt/apt.conf.d/95sandshell-egress-$2
@@ -89,7 +89,8 @@ const mostSystem = 8 << 20
 // be changed stays: programs have the variables.
 func (x *Exit) changeSystem(ctx context.Context, s *settlement, address string) error {
 	host, port, _ := strings.Cut(address, ":")
-	out, err := run(ctx, s.box, systemScript, x.ca.hash(), port)
+	out, err := run(ctx, s.box, systemScript, x.ca.hash(), port,
+		strings.TrimSpace(string(x.ca.pem())))
 	if err != nil {
 		return fmt.Errorf("look for the files of certificates: %w", err)
 	}
@@ -173,9 +174,21 @@ func (s *settlement) change(ctx context.Context, name string, take,
 	if err != nil && !made {
 		return err
 	}
+	if take != nil {
+		if rest := take(old); rest != nil && !bytes.Equal(rest, old) {
+			// An Exit with the same key has changed it.
+			s.system.files = append(s.system.files, systemFile{name, len(rest) == 0, rest, old,
+				take})
+			return nil
+		}
+	}
 	changed := put(old)
 	if changed == nil {
 		return errUnknownStore
+	}
+	if bytes.Equal(changed, old) {
+		s.system.files = append(s.system.files, systemFile{name, true, nil, changed, take})
+		return nil
 	}
 	// It is noted first: WriteFile may fail after it has written.
 	s.system.files = append(s.system.files, systemFile{name, made || take == nil, old, changed,

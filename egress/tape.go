@@ -90,7 +90,7 @@ func (t Tape) open() (*deck, error) {
 	}
 	if t.Mode != Replay {
 		if err := os.MkdirAll(t.Dir, 0o700); err != nil {
-			return nil, fmt.Errorf("Config.Tape.Dir: %w", err)
+			return nil, fmt.Errorf("Config.Tape.Dir: make %s: %w", t.Dir, err)
 		}
 	}
 	entries, err := os.ReadDir(t.Dir)

@@ -3,10 +3,12 @@ package egress
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/sandshell/sandshell/internal/shellquote"
+	"github.com/sandshell/sandshell/internal/tempname"
 )
 
 // A file is one that Attach writes.
@@ -37,11 +39,11 @@ func variableNames() []string {
 // it: Chromium looks neither at variables nor at the system's certificates.
 const spkiVariable = "SANDSHELL_EGRESS_SPKI"
 
-// files returns what Attach writes into the box's directory, and the variables that it sets. If
-// java, the box's Java needs none. Java says on its standard error that it has found one.
-func (x *Exit) files(in *inspection, address string, java bool) ([]file, []string) {
+// files returns what Attach writes into the box's directory, and the variables that it sets. The
+// box's Java may need none. Java says on its standard error that it has found one.
+func (x *Exit) files(in *inspection, address string, changed system) ([]file, []string) {
 	old := map[string]string{}
-	for _, kv := range in.env {
+	for _, kv := range in.old {
 		name, value, _ := strings.Cut(kv, "=")
 		old[name] = value
 	}
@@ -61,7 +63,7 @@ func (x *Exit) files(in *inspection, address string, java bool) ([]file, []strin
 	set("1", "NODE_USE_ENV_PROXY")
 	set(roots, rootVariables...)
 	set(x.ca.spki(), spkiVariable)
-	if !java {
+	if !changed.java {
 		host, port, _ := strings.Cut(address, ":")
 		set(strings.TrimSpace(old["JAVA_TOOL_OPTIONS"]+" "+fmt.Sprintf("-Djavax.net.ssl.trustStore"+
 			"=%s/ca.jks -Djavax.net.ssl.trustStorePassword=%s -Dhttp.proxyHost=%[3]s "+
@@ -77,7 +79,7 @@ func (x *Exit) files(in *inspection, address string, java bool) ([]file, []strin
 	for _, s := range x.swaps {
 		set(s.placeholder, s.Env)
 	}
-	bundle := slices.Concat(x.ca.pem(), in.roots)
+	bundle := slices.Concat(x.ca.pem(), x.ca.outOf(in.roots))
 	var export, undo strings.Builder
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -89,12 +91,34 @@ func (x *Exit) files(in *inspection, address string, java bool) ([]file, []strin
 		fmt.Fprintf(&undo, "[ \"$%s\" != %s ] || %s\n", name, shellquote.Quote(value), back)
 	}
 	undo.WriteString(":\n")
-	return []file{
+	early, late := earlier(old["SSL_CERT_FILE"], in.dir)
+	files := []file{
 		{"ca.pem", bundle, 0o644},
 		{"ca.jks", javaKeyStore(pemCertificates(bundle)), 0o644},
 		{"apt.conf", fmt.Appendf(nil, "Acquire::https::CAInfo %q;\n", roots), 0o644},
 		{"wgetrc", fmt.Appendf(nil, "ca_certificate = %s\n", roots), 0o644},
-		{"env", []byte(export.String()), 0o600}, // it may have the token
-		{"undo", []byte(undo.String()), 0o600},
-	}, env
+		{"env", []byte(early + export.String()), 0o600}, // it may have the token
+		{"own", []byte(undo.String()), 0o600},
+		{"undo", []byte(". " + shellquote.Quote(in.dir+"/own") + "\n" + late), 0o600},
+	}
+	if x.settled.keyed {
+		files = append(files, file{"old", in.oldText(changed.dirs), 0o600})
+	}
+	return files, env
+}
+
+// earlier is for a box that may have an Exit already, whose file of certificates is roots. The
+// values that this one finds, and sets again when it is closed, are then that one's. If that one is
+// gone by then, they are undone too, and so are those of the Exits before it. The line early comes
+// before the variables are set, and late after they are undone.
+func earlier(roots, dir string) (early, late string) {
+	of, ok := strings.CutSuffix(roots, "/ca.pem")
+	if !ok || of == dir || !tempname.Hidden(path.Base(of)) {
+		return "", ""
+	}
+	quote := shellquote.Quote
+	own, list := quote(of+"/own"), quote(dir+"/earlier")
+	early = fmt.Sprintf("[ -e %[1]s ] || { echo %[2]s; cat %[3]s; echo '}'; cat %[4]s; } "+
+		"2>/dev/null >%[1]s\n", list, quote("[ -e "+own+" ] || { :"), own, quote(of+"/earlier"))
+	return early, fmt.Sprintf("[ ! -e %[1]s ] || . %[1]s\n", list)
 }

@@ -20,7 +20,7 @@ import (
 func authorities(t testing.TB, n int) (list []*authority) {
 	t.Helper()
 	for range n {
-		a, err := newAuthority()
+		a, err := newAuthority(nil)
 		require.NoError(t, err)
 		list = append(list, a)
 	}
@@ -123,4 +123,35 @@ func TestNames(t *testing.T) {
 		block, _ := pem.Decode(out)
 		require.NotNil(t, block)
 	}
+}
+
+// TestSameKey checks that two authorities of one key are the same, and that of another key none is.
+func TestSameKey(t *testing.T) {
+	t.Parallel()
+	key := attachKey("0123456789abcdef0123456789abcdef")
+	a, err := newAuthority(key)
+	require.NoError(t, err)
+	b, err := newAuthority(append(attachKey{}, key...))
+	require.NoError(t, err)
+	require.Equal(t, a.pem(), b.pem())
+	require.Equal(t, "uSQCPN8eCXJ9aV1XCvRxitkthR7jMQDJUNXSq3D/0Uw=", a.spki(),
+		"programs of boxes trust the authority that an earlier version has made")
+	other, err := newAuthority(append(attachKey{1}, key...))
+	require.NoError(t, err)
+	require.NotEqual(t, a.spki(), other.spki())
+	leaf, err := b.certificateOf("a.example.com")
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	_, err = leaf.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "a.example.com"})
+	require.NoError(t, err)
+	_, err = leaf.Leaf.Verify(x509.VerifyOptions{Roots: func() *x509.CertPool {
+		p := x509.NewCertPool()
+		p.AddCert(other.cert)
+		return p
+	}(), DNSName: "a.example.com"})
+	require.Error(t, err)
+	require.Equal(t, key.text("x"), key.text("x"))
+	require.NotEqual(t, key.text("x"), key.text("y"))
+	require.NotEqual(t, attachKey(nil).text("x"), attachKey(nil).text("x"))
 }

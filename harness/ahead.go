@@ -20,8 +20,12 @@ type aheadTask struct {
 	egress *egressLog
 	err    error // of creating dir, log or egress
 
-	made  chan struct{}   // closed when first or failure is set
+	setup *sharedSetup // what the samples of the task share; nil if each has its own
+
+	made  chan struct{}   // closed when first or failure is set, or if no box is made ahead
 	first sandbox.Sandbox // nil once box has returned it
+	// snapshot is what the first box is made of; "" means the task's image.
+	snapshot string
 	// failure is the error of making the first box; nil once box has returned it.
 	failure error
 
@@ -33,31 +37,46 @@ type aheadTask struct {
 // prepare begins to make the first box of a sample, and returns at once.
 func (r *runner) prepare(ctx context.Context, task Task, sample int) *aheadTask {
 	a := &aheadTask{task: task, sample: sample, made: make(chan struct{}),
-		dir: filepath.FromSlash(sampleID{task.ID, sample}.dir())}
+		setup: r.setups[task.ID], dir: filepath.FromSlash(sampleID{task.ID, sample}.dir())}
 	if a.err = os.MkdirAll(filepath.Join(r.cfg.Dir, a.dir), dirMode); a.err == nil {
 		a.log, a.err = createLog(filepath.Join(r.cfg.Dir, a.dir, "log.txt"))
 	}
 	if a.err == nil {
 		a.egress, a.err = newEgressLog(&task, filepath.Join(r.cfg.Dir, a.dir), a.log)
 	}
+	var ahead bool
+	a.snapshot, ahead = a.setup.ahead()
 	go func() {
 		defer close(a.made)
-		if a.err == nil {
-			a.first, a.failure = r.newBox(ctx, a)
+		if a.err == nil && ahead {
+			a.first, a.failure = r.newBox(ctx, a, a.snapshot)
 		}
 	}()
 	return a
 }
 
-// box returns the first box at its first call. Later calls make another.
-func (a *aheadTask) box(ctx context.Context, r *runner) (sandbox.Sandbox, error) {
+// box returns the first box at its first call. Later calls make another, of the snapshot if one is
+// named. from is the snapshot that the box is made of.
+func (a *aheadTask) box(ctx context.Context, r *runner, snapshot string) (box sandbox.Sandbox,
+	from string, err error) {
 	<-a.made
-	if a.first == nil && a.failure == nil {
-		return r.newBox(ctx, a)
+	if snapshot != "" && a.snapshot == "" && a.first != nil { // another sample was faster
+		a.closeFirst()
 	}
-	box, err := a.first, a.failure
+	if a.first == nil && a.failure == nil {
+		box, err = r.newBox(ctx, a, snapshot)
+		return box, snapshot, err
+	}
+	box, err = a.first, a.failure
 	a.first, a.failure = nil, nil
-	return box, err
+	return box, a.snapshot, err
+}
+
+func (a *aheadTask) closeFirst() {
+	if err := a.first.Close(); err != nil {
+		fmt.Fprintf(a.log, "--- close the box: %v\n", err)
+	}
+	a.first = nil
 }
 
 // close closes the log, and the first box if box was never called.
@@ -67,9 +86,10 @@ func (a *aheadTask) close() error {
 		return a.err
 	}
 	if a.first != nil {
-		if err := a.first.Close(); err != nil {
-			fmt.Fprintf(a.log, "--- close the box: %v\n", err)
-		}
+		a.closeFirst()
+	}
+	if err := a.setup.sampleEnded(); err != nil {
+		fmt.Fprintf(a.log, "--- remove the snapshot of the setup: %v\n", err)
 	}
 	return errors.Join(a.egress.Close(), a.log.Close())
 }

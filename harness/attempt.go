@@ -84,20 +84,49 @@ func (t *attempt) do(ctx context.Context) verdict {
 	return v
 }
 
-// newWorkspace makes a box with the task's files, and runs the task's setup in it. It adds the
-// times of both to making and setup.
+// newWorkspace makes a box with the task's files, and runs the task's setup in it, unless the box
+// can begin with what another sample has set up. It adds the times of both to making and setup.
 func (t *attempt) newWorkspace(ctx context.Context, making, setup *float64) (*workspace, *verdict) {
 	stop := timed(making)
-	box, err := t.ahead.box(ctx, t.run)
+	shared := t.ahead.setup
+	snapshot, lead, err := shared.begin(ctx)
+	if err != nil {
+		return nil, &verdict{Lost, err.Error()} // ctx has ended
+	}
+	made := ""
+	if lead {
+		defer func() { shared.finish(made) }()
+	}
+	box, from, err := t.ahead.box(ctx, t.run, snapshot)
+	if from != "" && err != nil && ctx.Err() == nil {
+		t.logf("the setup runs again, because a box of its snapshot is not possible: %v", err)
+		shared.forget(from, err)
+		box, from, err = t.ahead.box(ctx, t.run, "")
+	}
 	stop()
 	if err != nil {
 		v := verdictOfCreation(err)
 		return nil, &v
 	}
 	defer timed(setup)()
+	if from != "" {
+		t.logf("begin with the files and the setup of another sample")
+		w, err := openWorkspace(ctx, box, &t.task)
+		if err != nil {
+			t.close(box)
+			return nil, verdictOfSetup(err)
+		}
+		return w, nil
+	}
+	if why := shared.reason(); why != "" {
+		t.logf("each sample runs the setup, because %s", why)
+	}
 	w, failed := t.setUp(ctx, box)
-	if failed != nil {
+	switch {
+	case failed != nil:
 		t.close(box)
+	case lead:
+		made = t.snapshot(ctx, box)
 	}
 	return w, failed
 }
@@ -187,11 +216,15 @@ func (t *attempt) setUp(ctx context.Context, box sandbox.Sandbox) (*workspace, *
 	if err == nil {
 		return w, nil
 	}
+	return nil, verdictOfSetup(err)
+}
+
+func verdictOfSetup(err error) *verdict {
 	if v, ok := verdictOfBox(err); ok && v.Status == Lost {
-		return nil, &v
+		return &v
 	}
 	v := verdictOf(Broken, "setup: %v", err)
-	return nil, &v
+	return &v
 }
 
 // tooLong returns the error of a step that takes longer than its limit.

@@ -64,9 +64,10 @@
 // again, and Result.Before says so. Config.Again drops any other results.
 //
 // With Config.Samples, each task is done several times, and [Summary.PassAt] estimates pass@k with
-// its error. [Summary.Score] is the mean of a score, and [Summary.Count] the sum of a count.
-// [Validate] runs Oracle and Nop, and finds the tasks that prove nothing. [Compare] compares the
-// results of two runs.
+// its error. Where the Place makes snapshots, the setup of a task runs once for all its samples.
+// [Summary.Score] is the mean of a score, and [Summary.Count] the sum of a count. [Validate] runs
+// Oracle and Nop, and finds the tasks that prove nothing. [Compare] compares the results of two
+// runs.
 //
 // While tasks run, Run builds the images and makes the boxes of the next ones: see Config.Ahead. If
 // a box dies while it waits, that costs its task an attempt, as for any box that the infrastructure

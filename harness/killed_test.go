@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,9 @@ const killedDir = "SANDSHELL_HARNESS_DIR"
 
 const killedParallel = 8
 
+// samplesFile is a file in that directory with the number of samples. Default: 1.
+const samplesFile = "samples"
+
 // runToBeKilled runs the tasks of a directory. To standard output it writes a line when an agent
 // begins, and the progress.
 func runToBeKilled(dir string) int {
@@ -36,11 +40,16 @@ func runToBeKilled(dir string) int {
 	if err == nil {
 		err = json.Unmarshal(data, &tasks)
 	}
+	samples := 1
+	if text, err := os.ReadFile(filepath.Join(dir, samplesFile)); err == nil {
+		samples, _ = strconv.Atoi(string(text))
+	}
+	fmt.Println("process", os.Getpid())
 	if err == nil {
 		var s *Summary
 		s, err = Run(context.Background(), Config{
 			Tasks: tasks, Dir: filepath.Join(dir, "results"), Name: "counts",
-			Parallel: killedParallel, Progress: os.Stdout,
+			Parallel: killedParallel, Progress: os.Stdout, Samples: samples,
 			Agent: func(ctx context.Context, trial *Trial) error {
 				fmt.Println("agent", trial.Task.ID)
 				return Oracle(ctx, trial)

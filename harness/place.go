@@ -23,6 +23,11 @@ type (
 	labelRemover interface {
 		RemoveLabelled(ctx context.Context, name, value string) error
 	}
+	snapshotter interface {
+		Snapshot(ctx context.Context, box sandbox.Sandbox) (id string, err error)
+		NewFrom(ctx context.Context, snapshot string, s sandbox.Spec) (sandbox.Sandbox, error)
+		RemoveSnapshot(ctx context.Context, id string) error
+	}
 )
 
 // honours reports whether a place can honour the one field that is set in s.
@@ -93,8 +98,10 @@ func labelValue(id string) string {
 	return strings.Trim(id[:min(len(id), 63)], "._-")
 }
 
-// newBox makes a box for a sample. What the engine says while it builds the image goes to its log.
-func (r *runner) newBox(ctx context.Context, a *aheadTask) (sandbox.Sandbox, error) {
+// newBox makes a box for a sample, of a snapshot if one is named. What the engine says while it
+// builds the image goes to its log.
+func (r *runner) newBox(ctx context.Context, a *aheadTask, snapshot string) (sandbox.Sandbox,
+	error) {
 	t := &a.task
 	image, err := r.image(ctx, t, a.log)
 	if err != nil {
@@ -107,7 +114,11 @@ func (r *runner) newBox(ctx context.Context, a *aheadTask) (sandbox.Sandbox, err
 	}
 	var box sandbox.Sandbox
 	err = guard.Call("Config.Place", func() (err error) {
-		box, err = r.cfg.Place.New(ctx, s)
+		if snapshot == "" {
+			box, err = r.cfg.Place.New(ctx, s)
+		} else {
+			box, err = a.setup.place.NewFrom(ctx, snapshot, s)
+		}
 		return err
 	})
 	switch {

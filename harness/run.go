@@ -33,7 +33,12 @@ type Config struct {
 	// in any case, and Result.Before says so.
 	Again []string
 	// Samples is how often each task is done, each time in a box of its own. It may be raised later
-	// for the same Dir: the samples that are there count. See Summary.PassAt. Default: 1.
+	// for the same Dir: the samples that are there count. See Summary.PassAt.
+	//
+	// The samples of a task share its Files and Setup: the first of them makes a snapshot of its
+	// box, with which the others begin, and their retries too. If a snapshot would lack something
+	// that the setup has left, such as a program that runs, or if the Place makes no snapshots,
+	// each sample runs the setup, and the log says why. Default: 1.
 	Samples int
 	// References is a directory for what the reference solutions of Check.Like leave. They run once
 	// for each task and image, whatever the number of samples. Several Runs may share the
@@ -213,6 +218,7 @@ type runner struct {
 	building chan struct{} // holds a token while an image is built
 	progress *progress
 	report   *report
+	setups   map[string]*sharedSetup // by the task's ID
 
 	digest, imageID map[string]string   // by the task's ID
 	before          map[sampleID]Status // of the samples whose tasks have changed since
@@ -232,6 +238,7 @@ func (r *runner) runTasks(ctx context.Context) error {
 			}
 		}
 	}
+	r.shareSetups(left)
 	all := len(r.cfg.Tasks) * r.cfg.Samples
 	r.progress = newProgress(r.cfg.Progress, all, all-len(left))
 	room := newCapacity(r.cfg.Parallel, r.cfg.Memory, r.cfg.CPUs)
@@ -256,6 +263,11 @@ func (r *runner) runTasks(ctx context.Context) error {
 	for _, a := range ahead { // ctx ended before their turn
 		if err := a.close(); err != nil {
 			cancel(err)
+		}
+	}
+	for id, s := range r.setups { // ctx may have ended before the last sample's turn
+		if err := s.remove(); err != nil {
+			cancel(fmt.Errorf("task %q: %w", id, err))
 		}
 	}
 	if err := r.progress.end(); err != nil {

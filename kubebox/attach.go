@@ -11,14 +11,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// Attach takes over a running box, which id names by the pod's UID or name. The KubeBox has the
-// box's sessions with their directories, variables and unfinished commands, and its jobs with their
-// logs: see Session, Sessions, Job and Jobs. Runs that were under way are killed. The previous
-// owner loses the box: its calls return sandbox.ErrLost.
+// Attach takes over a running box by the pod's UID or name. The KubeBox has the box's sessions with
+// their directories, variables and unfinished commands, and its jobs with their logs: see Session,
+// Sessions, Job and Jobs. Attach kills the box's Runs. The previous owner loses the box: its calls
+// return sandbox.ErrLost.
 //
-// From then on the box is this program's. Unless it was made with Config.Keep, it ends when this
-// program does. Call InitPlugins again for the KubeBox to know its plugins. If there is no such
-// pod, or the box in it has ended, the error is a *sandbox.LostError.
+// This program owns the box from then on. Unless the box was made with Config.Keep, it ends when
+// this program does. The KubeBox does not know its plugins until InitPlugins is called again. If
+// there is no such pod, or the box in it has ended, the error is a *sandbox.LostError.
 func (c Cluster) Attach(ctx context.Context, id string) (*KubeBox, error) {
 	return c.attach(ctx, id, remotebox.Alone)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // WriteBoxd writes this version's boxd for an architecture, "amd64" or "arm64". An image for
-// Config.BoxdImage has it as /boxd, executable. For example, after WriteBoxd to a file named boxd,
-// this Dockerfile makes such an image:
+// Config.BoxdImage has this file as /boxd, executable. For example, if the file is named boxd, this
+// Dockerfile makes such an image:
 //
 //	FROM scratch
 //	COPY --chmod=755 boxd /boxd

@@ -1,6 +1,7 @@
 package kubebox
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,6 +21,10 @@ type Config struct {
 	// command do not run. If BoxdImage is empty, the image also needs sh, head, sha256sum, uname,
 	// sleep, chmod and mv. Default: DefaultImage.
 	Image string
+	// Snapshot is the ID of a Snapshot: New makes the pod of the image that the snapshot's box had,
+	// or of Image if that is set, and gives it the files and sessions of the snapshot. User should
+	// be the one that the box had.
+	Snapshot string
 	// BoxdImage is an image that has this version's boxd as /boxd, which WriteBoxd writes. It needs
 	// nothing else. An init container of that image copies boxd into the pod; the box itself can
 	// read boxd, but not replace it. Default: New copies boxd into the pod by exec.
@@ -49,7 +54,7 @@ type Config struct {
 	// Standard do not admit root; those of the baseline standard do. Default: "1000:1000". The
 	// image's own user is not used, because it is root in most images.
 	User string
-	// Dir is the directory in which sessions, jobs and Runs start. It has to exist. Default: the
+	// Dir is the directory in which sessions, jobs and Runs start. It must exist. Default: the
 	// image's working directory.
 	Dir string
 	// Env is added to the image's environment, "NAME=value". If a name occurs twice, the last entry
@@ -72,6 +77,14 @@ type Config struct {
 	// NetworkNone. A container's default differs: it has only its engine's bridge, while a pod
 	// would reach other people's pods.
 	Network string
+	// Outward brings what programs of the box connect to outside to package egress, once its Attach
+	// has been called. It needs neither proxy variables nor the programs' help: boxd looks at their
+	// connects (seccomp), and is the box's name server. Until Attach, and after the Exit is closed,
+	// connects to the outside are refused. Network must be NetworkNone, which is what keeps
+	// programs from going around, if the cluster enforces it; AllowNewPrivileges must be false. The
+	// nodes need Linux 5.5, better 5.19, and no gVisor. See package egress. Default: programs reach
+	// what proxy variables lead them to.
+	Outward bool
 
 	// Memory is how much memory the pod may use, in bytes: it is both request and limit. Default:
 	// what the namespace's LimitRange says, or no limit. When it is used up, the kernel kills one
@@ -172,6 +185,13 @@ const defaultLinger = 30 * time.Second
 
 // withDefaults fills in what the zero values mean.
 func (c Config) withDefaults() (Config, error) {
+	if c.Image == "" && c.Snapshot != "" {
+		s, err := readSnapshot(c.Snapshot)
+		if err != nil {
+			return c, fmt.Errorf("Config.Snapshot: %w", err)
+		}
+		c.Image = s.Image
+	}
 	if c.Image == "" {
 		c.Image = DefaultImage
 	}
@@ -203,6 +223,14 @@ func (c Config) withDefaults() (Config, error) {
 	default:
 		return c, fmt.Errorf("Config.Network: pods have no network %q: give NetworkNone or "+
 			"NetworkCluster", c.Network)
+	}
+	switch {
+	case c.Outward && c.Network != NetworkNone:
+		return c, fmt.Errorf("Config.Outward: on the network %q programs can go around: set "+
+			"Config.Network to NetworkNone", c.Network)
+	case c.Outward && c.AllowNewPrivileges:
+		return c, errors.New("Config.Outward: the kernel gives such programs no new privileges: " +
+			"leave out Config.AllowNewPrivileges or Config.Outward")
 	}
 	if err := plugin.Check(c.Plugins...); err != nil {
 		return c, fmt.Errorf("Config.Plugins: %w", err)

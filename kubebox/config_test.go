@@ -10,24 +10,34 @@ import (
 
 func TestConfigWrong(t *testing.T) {
 	for has, c := range map[string]Config{
-		"Config.Linger":     {Linger: time.Millisecond},
-		"Config.Deadline":   {Deadline: -1},
-		"Config.Pull":       {Pull: "often"},
-		"Config.Network":    {Network: "bridge"},
-		"Config.Dir":        {Dir: "tmp"},
-		"Config.Env[0]":     {Env: []string{"A"}},
-		"Config.Image":      {Image: "Sand Shell"},
-		"Config.Shell":      {Shell: []string{""}},
-		"Config.Name":       {Name: "A b"},
-		"Config.Labels":     {Labels: map[string]string{"sandshell.box": "x"}},
-		"/.sandshell/x is":  {Mounts: []Mount{{Target: "/.sandshell/x"}}},
-		"absolute path":     {Mounts: []Mount{{Target: "/"}}},
-		"another mount":     {Mounts: []Mount{{Target: "/a"}, {Target: "/a/"}}},
-		"has no source":     {Mounts: []Mount{{Target: "/a", Type: Tmpfs, Source: "x"}}},
-		"name of a secret":  {Mounts: []Mount{{Target: "/a", Type: Secret}}},
-		"has a size":        {Mounts: []Mount{{Target: "/a", Source: "x", Size: 1}}},
-		"is negative":       {Mounts: []Mount{{Target: "/a", Size: -1}}},
-		"no mounts of type": {Mounts: []Mount{{Target: "/a", Type: "bind"}}},
+		"Config.Linger":   {Linger: time.Millisecond},
+		"Config.Deadline": {Deadline: -1},
+		"Config.Pull":     {Pull: "often"},
+		"Config.Network":  {Network: "bridge"},
+		"can go around":   {Outward: true, Network: NetworkCluster},
+		"new privileges":  {Outward: true, AllowNewPrivileges: true},
+		"Config.Dir":      {Dir: "tmp"},
+		"Config.Env[0]":   {Env: []string{"A"}},
+		"Config.Image":    {Image: "Sand Shell"},
+		"Config.Shell":    {Shell: []string{""}},
+		"Config.Name":     {Name: "A b"},
+		"Config.Labels":   {Labels: map[string]string{"sandshell.box": "x"}},
+		`Config.Mounts[0].Target: "/.sandshell/x" is in /.sandshell`: {
+			Mounts: []Mount{{Target: "/.sandshell/x"}}},
+		`Config.Mounts[0].Target: "/" is not an absolute path below /`: {
+			Mounts: []Mount{{Target: "/"}}},
+		`Config.Mounts[1].Target: another mount has "/a/" too`: {
+			Mounts: []Mount{{Target: "/a"}, {Target: "/a/"}}},
+		`Config.Mounts[0].Source: "x" is set, and a Tmpfs has no source`: {
+			Mounts: []Mount{{Target: "/a", Type: Tmpfs, Source: "x"}}},
+		"Config.Mounts[0].Source: it is empty: give the name of a secret": {
+			Mounts: []Mount{{Target: "/a", Type: Secret}}},
+		`Config.Mounts[0].Size: the claim "x" has a size`: {
+			Mounts: []Mount{{Target: "/a", Source: "x", Size: 1}}},
+		"Config.Mounts[0].Size: -1 is negative: 0 stands for no limit": {
+			Mounts: []Mount{{Target: "/a", Size: -1}}},
+		`Config.Mounts[0].Type: "bind" is no type of pods`: {
+			Mounts: []Mount{{Target: "/a", Type: "bind"}}},
 	} {
 		_, err := c.withDefaults()
 		require.ErrorContains(t, err, has)

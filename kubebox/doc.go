@@ -43,6 +43,15 @@
 // after Detach, and after its program has ended in any other way, until somebody closes it.
 // [Cluster.List] finds boxes, and [Cluster.Attach] takes one over.
 //
+// # Copies
+//
+// [KubeBox.Snapshot] keeps the files and sessions of a box in a file of this machine, and
+// [Config].Snapshot makes boxes of it: what has changed of the image, and what was removed of it,
+// but nothing of volumes. [KubeBox.Fork] makes copies of a box, and [KubeBox.Back] goes back to a
+// snapshot. What a copy would lack is an error. The files are read and made in the pods, by boxd
+// with the rights of the box's user, so that a snapshot of a hostile box does no more to a pod than
+// the box could.
+//
 // # Whom to trust
 //
 // The documentation of package sshbox on containers also applies to pods. Without a BoxdImage, a

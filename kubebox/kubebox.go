@@ -19,6 +19,7 @@ import (
 //	Background, Job, Jobs                      background jobs
 //	Run                                        a program without a terminal
 //	CopyTo, CopyFrom, Files                    files
+//	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the same box for another user
 //	InitPlugins, AddEnv                        plugins and variables
@@ -27,7 +28,8 @@ import (
 type KubeBox struct {
 	*shell
 	*mixin
-	host *host
+	host   *host
+	config *Config // nil if Attach or Join has returned the box
 }
 
 // Aliases keep the fields of embedded types unexported, so that no caller can assign to them.

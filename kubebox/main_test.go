@@ -28,10 +28,21 @@ const testImage = "sandshell-test"
 // Security Standard. At the test's end no pod may be left in it.
 func cluster(t *testing.T) Cluster {
 	t.Helper()
+	return namespace(t, kubetest.Restricted)
+}
+
+// baseline is cluster for boxes of root.
+func baseline(t *testing.T) Cluster {
+	t.Helper()
+	return namespace(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
+}
+
+func namespace(t *testing.T, labels map[string]string) Cluster {
+	t.Helper()
 	testenv.NeedsAll(t, "it needs a Kubernetes cluster; internal/kube tests every day what needs "+
 		"none")
 	k := kubetest.Shared(t)
-	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, kubetest.Restricted)}
+	c := Cluster{Kubeconfig: k.Kubeconfig, Namespace: k.Namespace(t, labels)}
 	t.Cleanup(func() {
 		boxes, err := c.List(context.Background())
 		require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 type Mount struct {
 	Type MountType // default: Volume
 	// Source is the name of a PersistentVolumeClaim (for a Volume), a Secret or a ConfigMap, which
-	// has to exist in the namespace. A Volume with the Source "" is the pod's own, and is removed
+	// must exist in the namespace. A Volume with the Source "" is the pod's own, and is removed
 	// with the pod. A Tmpfs has no Source.
 	Source string
 	// Target is the absolute path in the pod.
@@ -41,40 +41,41 @@ const (
 func (c Config) checkMounts() error {
 	taken := map[string]bool{}
 	for i, m := range c.Mounts {
-		fail := func(format string, args ...any) error {
-			return fmt.Errorf("Config.Mounts[%d]: %s", i, fmt.Sprintf(format, args...))
+		fail := func(field, format string, args ...any) error {
+			return fmt.Errorf("Config.Mounts[%d].%s: %s", i, field, fmt.Sprintf(format, args...))
 		}
 		target := path.Clean(m.Target)
 		switch {
 		case !path.IsAbs(m.Target) || target == "/":
-			return fail("the target %q is not possible: give an absolute path other than /",
-				m.Target)
+			return fail("Target", "%q is not an absolute path below /: give one", m.Target)
 		case target == wire.Dir || strings.HasPrefix(target, wire.Dir+"/"):
-			return fail("%s is the sandbox's own: choose another target", target)
+			return fail("Target", "%q is in %s, where boxd is: choose another directory", m.Target,
+				wire.Dir)
 		case taken[target]:
-			return fail("another mount has the target %s too: choose another", target)
+			return fail("Target", "another mount has %q too: choose another directory", m.Target)
 		case m.Size < 0:
-			return fail("the size %d is negative: leave Size out, or give bytes", m.Size)
+			return fail("Size", "%d is negative: 0 stands for no limit", m.Size)
 		}
 		taken[target] = true
 		switch m.Type {
 		case "", Volume:
 			if m.Source != "" && m.Size != 0 {
-				return fail("the claim %q has a size of its own: leave Size at 0", m.Source)
+				return fail("Size", "the claim %q has a size of its own: leave Size out", m.Source)
 			}
 		case Tmpfs:
 			if m.Source != "" {
-				return fail("a Tmpfs has no source: leave Source empty, or give another Type")
+				return fail("Source", "%q is set, and a Tmpfs has no source: leave it out",
+					m.Source)
 			}
 		case Secret, ConfigMap:
 			if m.Source == "" {
-				return fail("it has no source: give the name of a %s", m.Type)
+				return fail("Source", "it is empty: give the name of a %s", m.Type)
 			}
 			if m.Size != 0 {
-				return fail("the size of %q is that of its keys: leave Size at 0", m.Source)
+				return fail("Size", "the size of %q is that of its keys: leave Size out", m.Source)
 			}
 		default:
-			return fail("pods have no mounts of type %q: give Volume, Tmpfs, Secret or ConfigMap",
+			return fail("Type", "%q is no type of pods: give Volume, Tmpfs, Secret or ConfigMap",
 				m.Type)
 		}
 	}

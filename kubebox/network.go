@@ -28,17 +28,17 @@ func (e *OpenNetworkError) Error() string {
 // probeLimit bounds a connection. Most plugins drop what is denied, so no answer ever comes.
 const probeLimit = 3 * time.Second
 
-// CheckNetwork finds out whether the cluster enforces NetworkNone. It returns nil if so, an
-// *OpenNetworkError if not, and another error if it could not decide.
+// CheckNetwork finds out whether the cluster enforces NetworkNone. It returns nil if it does, an
+// *OpenNetworkError if it does not, and another error if CheckNetwork could not decide.
 //
 // It makes three boxes of c: one with NetworkNone and two with NetworkCluster. One of the two
-// connects to the other, at the pod's own address. That has to succeed, because otherwise something
+// connects to the other, at the pod's own address. That must succeed, because otherwise something
 // other than the policy separates pods. It also tries to reach the box with NetworkNone, which in
 // turn tries to reach it.
 //
 // CheckNetwork takes some seconds. Its answer holds for the nodes that the three pods were on. One
-// call for each cluster is enough. A network plugin that learns of a pod late may let traffic
-// through until then, which CheckNetwork does not see.
+// call for each cluster is enough. A network plugin may learn of a pod late, and let traffic
+// through until then. CheckNetwork does not see that.
 func CheckNetwork(ctx context.Context, c Config) (err error) {
 	boxes, err := newProbe(ctx, c)
 	defer func() { err = errors.Join(err, boxes.close()) }()
@@ -51,14 +51,14 @@ func CheckNetwork(ctx context.Context, c Config) (err error) {
 // A probe is the boxes of a check: the first has NetworkNone, the others NetworkCluster.
 type probe [3]*KubeBox
 
-// newProbe makes the boxes. Some may be there even if it fails.
+// newProbe makes the boxes. If it fails, some of the boxes may exist.
 func newProbe(ctx context.Context, c Config) (*probe, error) {
 	var boxes probe
 	var errs [len(boxes)]error
 	var making sync.WaitGroup
 	for i, network := range []string{NetworkNone, NetworkCluster, NetworkCluster} {
 		of := c
-		of.Network, of.Name = network, ""
+		of.Network, of.Outward, of.Name = network, false, ""
 		making.Go(func() { boxes[i], errs[i] = New(ctx, of) })
 	}
 	making.Wait()
@@ -116,8 +116,8 @@ var unreachable = []error{
 	syscall.ETIMEDOUT, syscall.EACCES,
 }
 
-// reaches reports whether one box can connect to another. It returns an error if it could not find
-// out.
+// reaches reports whether one box can connect to another. If it could not find out, it returns an
+// error.
 func reaches(ctx context.Context, from, to *KubeBox) (bool, error) {
 	l, err := to.Listen(ctx, "tcp", "0.0.0.0:0")
 	if err != nil {

@@ -20,6 +20,10 @@ import (
 // the box ends by itself when this process has been gone for Config.Linger. Cluster.Reap deletes
 // the pod that is left.
 //
+// With Config.Snapshot the files and sessions are those of the snapshot. If the box cannot have all
+// of them as they were (because the image is another one, for example), the error is a
+// *sandbox.IncompleteError.
+//
 // If the cluster refuses the pod, the error is an [*Error], which says why and what to do.
 func New(ctx context.Context, c Config) (*KubeBox, error) {
 	box, err := c.box(ctx)
@@ -46,13 +50,25 @@ func (c Config) box(ctx context.Context) (*KubeBox, error) {
 		cluster.Close()
 		return nil, err
 	}
+	var state []byte // of the sessions
+	if c.Snapshot != "" {
+		if state, err = h.bringBack(ctx, c.Snapshot); err != nil {
+			return nil, errors.Join(fmt.Errorf("snapshot %s: %w", c.Snapshot, err), h.Close())
+		}
+	}
 	box, err := shellbox.New(ctx, h, shellbox.Options{Dir: c.Dir, Shell: c.Shell, Grace: c.Grace,
 		StartLimit: c.StartLimit, Logger: c.Logger})
 	if err != nil {
 		err = remotebox.ExplainStart("Config", "the image", c.Dir, c.Shell, err)
 		return nil, fmt.Errorf("pod of image %q: %w", c.Image, err)
 	}
+	if c.Snapshot != "" {
+		if err := shellbox.Restore(ctx, box, state, c.Env); err != nil {
+			return nil, errors.Join(fmt.Errorf("snapshot %s: %w", c.Snapshot, err), box.Close())
+		}
+	}
 	b := newKubeBox(box, h)
+	b.config = &c
 	if len(c.Plugins) > 0 {
 		if err := b.InitPlugins(ctx, c.Plugins...); err != nil {
 			return nil, errors.Join(err, b.Close())

@@ -38,23 +38,23 @@ type Handover struct {
 }
 
 // NewPool returns a Pool, which starts to make boxes of c until size of them are ready. The name
-// has to be valid as a label's value. Programs that share a pool have to pass the same c. c.Name
-// has to be empty, because each box needs a name of its own. If the program ends without Close, its
+// must be valid as a label's value. Programs that share a pool must pass the same c. c.Name must be
+// empty, because each box needs a name of its own. If the program ends without Close, its
 // boxes end by themselves, as New says. Until then other programs may get those that are ready.
 func NewPool(c Config, name string, size int) (*Pool, error) {
 	if c.Name != "" {
-		return nil, fmt.Errorf("kubebox: Config.Name: a pool's boxes cannot all be named %q: "+
-			"leave it empty", c.Name)
+		return nil, fmt.Errorf("kubebox: Config.Name: %q cannot name several boxes: leave it empty",
+			c.Name)
 	}
 	if name == "" {
-		return nil, errors.New("kubebox: NewPool: the name is empty: give one")
+		return nil, errors.New("kubebox: NewPool: name: it is empty: give one")
 	}
 	if wrong := content.IsLabelValue(name); len(wrong) > 0 {
-		return nil, fmt.Errorf("kubebox: NewPool: the name %q is no label's value: %s", name,
+		return nil, fmt.Errorf("kubebox: NewPool: name: %q is not a label's value: %s", name,
 			strings.Join(wrong, "; "))
 	}
 	if size < 0 {
-		return nil, fmt.Errorf("kubebox: NewPool: the size is %d: give 0 or more", size)
+		return nil, fmt.Errorf("kubebox: NewPool: size: %d is negative: give 0 or more", size)
 	}
 	full, err := c.withDefaults()
 	if err != nil {
@@ -90,8 +90,8 @@ func (p *Pool) make(ctx context.Context) (*KubeBox, error) {
 	return box, nil
 }
 
-// drop drops the boxes of this program that another program has taken, or that are gone. It gets
-// either the pods that are gone, or, if ready is not nil, all that are ready.
+// drop drops the boxes of this program that are gone, or that another program has taken. Its caller
+// gives either the pods that are gone, or all pods that are ready; ready is nil in the first case.
 func (p *Pool) drop(gone, ready map[types.UID]bool) {
 	p.boxes.Drop(func(b *KubeBox) bool {
 		if ready != nil {
@@ -104,11 +104,11 @@ func (p *Pool) drop(gone, ready map[types.UID]bool) {
 	})
 }
 
-// Get returns a box, which the caller has to close. It takes a box of the pool that is ready and
+// Get returns a box, which the caller must close. It takes a box of the pool that is ready and
 // answers, and removes those that have died. If none is ready, Get makes one, as New does. If Get
 // fails, it leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
-	box, err := remotebox.Take(ctx, h.Env, h.Files, p.takeOrMake, (*KubeBox).discard,
+	box, err := remotebox.HandOut(ctx, h.Env, h.Files, p.takeOrMake, (*KubeBox).discard,
 		func(box *KubeBox, err error) {
 			p.config.Logger.Warn("a box of the pool has died", "pod", box.PodName(), "error", err)
 		})
@@ -120,7 +120,7 @@ func (p *Pool) Get(ctx context.Context, h Handover) (*KubeBox, error) {
 
 // takeOrMake takes a box that is ready, or makes one if there is none.
 func (p *Pool) takeOrMake(ctx context.Context) (box *KubeBox, ready bool, err error) {
-	if box, ready, err = p.take(ctx); box != nil || err != nil {
+	if box, ready, err = p.takeReady(ctx); box != nil || err != nil {
 		return box, ready, err
 	}
 	if box, err = p.config.box(ctx); err != nil {
@@ -133,9 +133,9 @@ func (p *Pool) takeOrMake(ctx context.Context) (box *KubeBox, ready bool, err er
 	return box, false, nil
 }
 
-// take takes a box that is ready: first one of this program, to which it is connected already, else
-// one of another program. The box is nil if none is ready.
-func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
+// takeReady takes a box that is ready: if possible one of this program, which is already connected,
+// otherwise one of another program. If none is ready, the box is nil.
+func (p *Pool) takeReady(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	for {
 		box, ok := p.boxes.Take()
 		if !ok {
@@ -178,7 +178,8 @@ func (p *Pool) take(ctx context.Context) (box *KubeBox, ready bool, err error) {
 	return nil, false, nil
 }
 
-// discard deletes the pod first, because boxd in it may not answer, and then closes the box.
+// discard deletes the pod, and then closes the box. Close alone would wait for boxd, which may not
+// answer.
 func (b *KubeBox) discard() error {
 	return errors.Join(b.host.pod.Remove(context.Background()), b.Close())
 }

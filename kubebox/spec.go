@@ -14,7 +14,7 @@ import (
 // spec returns the pod that a Config describes.
 func (c Config) spec() (kube.Spec, error) {
 	s := kube.Spec{Name: c.Name, BoxdImage: c.BoxdImage, Linger: c.Linger, Keep: c.Keep,
-		Patience: c.StartTimeout + c.Linger, Logger: c.Logger}
+		Outward: c.Outward, Patience: c.StartTimeout + c.Linger, Logger: c.Logger}
 	if c.Progress != nil {
 		s.Progress = func(pod, status, message string) {
 			c.Progress(Progress{pod, status, message})
@@ -73,6 +73,13 @@ func (c Config) spec() (kube.Spec, error) {
 	}
 	if c.Runtime != "" {
 		o.Spec.RuntimeClassName = &c.Runtime
+	}
+	if c.Outward {
+		// boxd answers; no search list adds to a name, and any user may have the port 53.
+		o.Spec.DNSPolicy = corev1.DNSNone
+		o.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}}
+		o.Spec.SecurityContext.Sysctls = []corev1.Sysctl{
+			{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
 	}
 	if c.Deadline > 0 {
 		o.Spec.ActiveDeadlineSeconds = new(int64(c.Deadline.Seconds()))

@@ -19,10 +19,10 @@ import (
 // clients and the box's host key. Close removes the directory. If the program is killed, the next
 // Cluster.Reap does.
 //
-// The clients reach the box through "kubectl exec", so no port is opened. The kubectl command has
-// to be installed, and its user has to have the right to exec. The configuration names the
-// kubeconfig and the context, so it does not depend on the client's environment. What a client
-// starts ends with the client.
+// The clients reach the box through "kubectl exec", so no port is opened. The kubectl command must
+// be installed, and its user must have the right to exec. The configuration names the kubeconfig
+// and the context, so it does not depend on the client's environment. What a client starts ends
+// with the client.
 func (b *KubeBox) SSHConfig(ctx context.Context) (path string, err error) {
 	h := b.host
 	command := slices.Concat(h.cluster.Kubectl(), []string{"exec", "-i", h.pod.Name, "-c",

@@ -50,10 +50,11 @@ func (c *Config) validate() error {
 	for _, limit := range []struct {
 		field string
 		value time.Duration
-	}{{"Config.Grace", c.Grace}, {"Config.StartLimit", c.StartLimit}} {
+		zero  string // what 0 stands for
+	}{{"Config.Grace", c.Grace, "1s"}, {"Config.StartLimit", c.StartLimit, "30s"}} {
 		if limit.value < 0 {
-			return fmt.Errorf("%s: %v is negative: leave it out for the default, or give "+
-				"more than 0", limit.field, limit.value)
+			return fmt.Errorf("%s: %v is negative: 0 stands for %s", limit.field, limit.value,
+				limit.zero)
 		}
 	}
 	return nil

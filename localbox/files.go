@@ -11,7 +11,8 @@ import (
 
 var (
 	_ shellbox.FileHost    = (*host)(nil)
-	_ shellbox.FileWatcher = files{}
+	_ shellbox.FileChanger = files{}
+	_ shellbox.TreeWatcher = files{}
 )
 
 // OpenFiles implements shellbox.FileHost. The files are reached by this program's system calls, so
@@ -29,6 +30,15 @@ type files struct{ osfiles.Client }
 // Watch implements shellbox.FileWatcher.
 func (files) Watch(_ context.Context, name string) (shellbox.FileWatch, error) {
 	w, err := fswatch.New(name)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// WatchTree implements shellbox.TreeWatcher.
+func (files) WatchTree(_ context.Context, name string) (shellbox.FileWatch, error) {
+	w, err := fswatch.NewTree(name)
 	if err != nil {
 		return nil, err
 	}

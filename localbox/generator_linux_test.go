@@ -112,7 +112,9 @@ func (g *generator) statement() string {
 		return g.pick("fn", "fn2") + "() { " + body + "; " +
 			g.pick("", "return 3; ", "echo \"$1\"; ") + "}"
 	case 5:
-		return "(" + g.statement() + "\n)"
+		// A space, because bash 5.2 corrupts its memory at eval 'a=$( (((1))
+		// ) )'.
+		return "( " + g.statement() + "\n)"
 	case 6:
 		return "{ " + g.statement() + "\n}" + g.pick("", " > f1", " 2>&1")
 	case 7:

@@ -38,6 +38,7 @@ import (
 //	Background, Job, Jobs                      background jobs
 //	Run                                        a program without a terminal
 //	CopyTo, CopyFrom, Files                    files
+//	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
 //	InitPlugins, AddEnv                        plugins and variables

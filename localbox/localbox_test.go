@@ -109,7 +109,7 @@ func TestBadConfig(t *testing.T) {
 			"localbox: Config.Shell: its first element is empty: give the shell's name"},
 		{"Env", localbox.Config{Env: []string{"A"}}, nil, `localbox: Config.Env[0]: "A" has no "="`},
 		{"Grace", localbox.Config{Grace: -time.Second}, nil,
-			"localbox: Config.Grace: -1s is negative: leave it out"},
+			"localbox: Config.Grace: -1s is negative: 0 stands for 1s"},
 		{"SlowShell", localbox.Config{Shell: []string{"sh", "-c", "sleep 100"},
 			StartLimit: 50 * time.Millisecond}, context.DeadlineExceeded,
 			"not at its prompt within 50ms"},

@@ -3,7 +3,6 @@ package localbox_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -143,10 +141,6 @@ func (b *bareBash) run(t *testing.T, command string) (output string, status int)
 		}
 		n, err := b.terminal.Read(buf)
 		b.got = append(b.got, bytes.Clone(buf[:n])...)
-		if errors.Is(err, syscall.EIO) {
-			t.Skipf("bare bash has crashed, as bash 5.2 does now and then (\"free(): invalid next "+
-				"size\"): after %q, in:\n%s", b.got, command)
-		}
 		if err != nil {
 			require.NoErrorf(t, err, "bare bash, after %q, in:\n%s", b.got, command)
 		}

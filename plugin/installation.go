@@ -181,7 +181,7 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string,
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(files) // deferred, since Files may panic
+	defer os.RemoveAll(files) // in a defer, because Files may panic
 	if err := copyFiles(p, files); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (in *installation) setUp(ctx context.Context, p Plugin, dir string,
 		return err
 	}
 	res, err := s.Execute(ctx, commandLine(p), sandbox.Timeout(p.Timeout), sandbox.Tee(p.Output),
-		sandbox.MaxOutput(outputMax), sandbox.Patience(-1)) // it may read its terminal and work
+		sandbox.MaxOutput(outputMax), sandbox.Patience(-1)) // setup.sh may read while it works
 	if closeErr := s.Close(); err == nil {
 		err = closeErr
 	}
@@ -241,8 +241,8 @@ func commandLine(p Plugin) string {
 	return command + " ./setup.sh"
 }
 
-// environment returns the variables for p's setup or check: those of the plugins that are
-// installed, those of p, and more.
+// environment returns the variables for p's setup or check: those of the installed plugins, those
+// of p, and those of more.
 func (in *installation) environment(p Plugin, more *variables) []string {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -26,10 +26,11 @@ type machine struct {
 var errNoDirectory = errors.New("none of the directories for plugins can be written: the home " +
 	"directory, /var/tmp, /tmp and the directory in which sessions start")
 
-// inspectScript prints, each followed by a zero byte: "yes" if the user is root, else "no"; the
-// package manager; SANDSHELL_CACHE; PATH; the directory for new plugins, which is $1 or the first
-// that can be made and written; and all directories in which plugins may be. Directories of other
-// users do not count, since everybody may write to /tmp.
+// inspectScript prints these, each followed by a zero byte: "yes" if the user is root, otherwise
+// "no"; the package manager; SANDSHELL_CACHE; PATH; the directory for new plugins; and all
+// directories in which plugins may be. The directory for new plugins is $1, or the first that can
+// be made and written. Directories of other users do not count, because everybody may write to
+// /tmp.
 const inspectScript = `
 r=no
 [ "$(id -u)" != 0 ] || r=yes

@@ -95,7 +95,7 @@ func (in *installation) installAfterRequired(ctx context.Context, p Plugin,
 	return in.install(ctx, p)
 }
 
-// A requiredError says that a plugin was not tried because one that it requires has failed.
+// A requiredError says that a plugin was not tried because a plugin that it requires has failed.
 type requiredError struct{ name string }
 
 func (e *requiredError) Error() string { return "it requires " + e.name + ", which has failed" }

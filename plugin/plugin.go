@@ -47,8 +47,8 @@ type Plugin struct {
 const defaultTimeout = 10 * time.Minute
 
 // Install installs the plugins that the sandbox does not have. If sb is an Installer, or wraps one
-// (sandbox.As), that Installer does it. Each plugin is set up after those that it requires, at the
-// same time as the others. If a plugin fails, those that do not require it are still set up.
+// (sandbox.As), that Installer installs them. Each plugin is set up after those that it requires,
+// at the same time as the others. If a plugin fails, those that do not require it are still set up.
 //
 // Install reports mistakes in the plugins (a bad name, a missing or circular requirement, no
 // setup.sh) before anything runs: see Check. The other errors are of type *Error, joined. After an

@@ -14,18 +14,21 @@ import (
 //
 // Names are paths in the sandbox. A relative name starts at the main session's directory. "~", and
 // a name that begins with "~/", start at the user's home. All is done with the rights of the
-// sandbox's user. All methods may be called from several goroutines.
+// sandbox's user; AsUser returns the files with another user's. All methods may be called from
+// several goroutines.
+//
+// Sys of each FileInfo returns a *FileStat, with the owner, or nil if the sandbox does not know it.
 //
 // Reading, opening or writing a FIFO, a socket or a device fails with fs.ErrInvalid: run a program
 // for that.
 //
-// Errors are those of package os: *fs.PathError, or *os.LinkError from Rename, with the name as it
-// was given. They wrap a syscall.Errno (ENOENT, EEXIST, EACCES, EISDIR, ENOTDIR, ENOTEMPTY, ENOSPC,
-// and so on), so errors.Is finds fs.ErrNotExist, fs.ErrExist and fs.ErrPermission. The server of an
-// SSHBox tells less: it says EACCES for EPERM, and perhaps for EROFS. If the server says only that
-// something failed, the sandbox looks for the reason. If it finds none, the error has no Errno.
-// Other errors are ErrClosed, ErrLost, ctx's error, and errors.ErrUnsupported where there is no way
-// to the files.
+// Errors are those of package os: *fs.PathError, or *os.LinkError from Rename and Symlink, with the
+// names as they were given. They wrap a syscall.Errno (ENOENT, EEXIST, EACCES, EISDIR, ENOTDIR,
+// ENOTEMPTY, ENOSPC, and so on), so errors.Is finds fs.ErrNotExist, fs.ErrExist and
+// fs.ErrPermission. The server of an SSHBox tells less: it says EACCES for EPERM, and perhaps for
+// EROFS. If the server says only that something failed, the sandbox looks for the reason. If it
+// finds none, the error has no Errno. Other errors are ErrClosed, ErrLost, ctx's error, and
+// errors.ErrUnsupported where there is no way to the files.
 //
 // The end of ctx ends a call at once. ErrCut says that the program that serves the files in the
 // sandbox has ended during the call, because a program there killed it. The next call has a new
@@ -63,7 +66,8 @@ type Files interface {
 	// Lstat describes a file, or a symbolic link itself.
 	Lstat(ctx context.Context, name string) (fs.FileInfo, error)
 
-	// ReadDir returns the entries of a directory, sorted by name.
+	// ReadDir returns the entries of a directory, sorted by name. Info of an entry does no I/O, and
+	// does not follow symbolic links.
 	ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error)
 
 	// MkdirAll makes a directory, and those above it that are missing, each with the permissions
@@ -81,15 +85,32 @@ type Files interface {
 	// there is no such name, it does nothing.
 	RemoveAll(ctx context.Context, name string) error
 
+	// ReadLink returns the path that the symbolic link name holds. If name is no symbolic link, the
+	// error is fs.ErrInvalid.
+	ReadLink(ctx context.Context, name string) (string, error)
+
+	// Symlink makes the symbolic link name, which holds target as it is given: no name in target is
+	// expanded, and it need not exist. If there is a file of that name, the error is fs.ErrExist.
+	Symlink(ctx context.Context, target, name string) error
+
+	// Chmod sets a file's permissions, and the bits fs.ModeSetuid, fs.ModeSetgid and fs.ModeSticky.
+	// It follows symbolic links. The file must be the user's, or the user root.
+	Chmod(ctx context.Context, name string, mode fs.FileMode) error
+
+	// Chown sets the numbers of a file's owner and group. -1 leaves one as it is. It follows
+	// symbolic links. Only root may give files away; others may set a group that they are in. For
+	// the rest the error is fs.ErrPermission.
+	Chown(ctx context.Context, name string, uid, gid int) error
+
 	// Glob returns, sorted, the names that match pattern. Patterns are those of path.Match.
 	// Directories that cannot be read match nothing.
 	Glob(ctx context.Context, pattern string) ([]string, error)
 
 	// Watch reports changes of a file, or of the entries of a directory, which must exist. It
 	// reports each change after Watch has returned, by any program, in the order in which they
-	// happened. It does not report changes further below. A symbolic link is followed once, at the
-	// beginning. The user must be allowed to read the directory, or the directory that the file is
-	// in.
+	// happened. It reports changes further below only with Recursive. A symbolic link is followed
+	// once, at the beginning. The user must be allowed to read the directory, or the directory that
+	// the file is in.
 	//
 	// WriteFile and copies are one change: FileWritten if there was a file, else FileCreated. Watch
 	// does not report their temporary files, whose names begin with ".sandshell-".
@@ -109,21 +130,31 @@ type Files interface {
 	//
 	// Watch needs inotify. Over a plain sshd, which cannot offer inotify, and on systems other than
 	// Linux, the error is errors.ErrUnsupported.
-	Watch(ctx context.Context, name string) (iter.Seq2[FileEvent, error], error)
+	Watch(ctx context.Context, name string,
+		opts ...WatchOption) (iter.Seq2[FileEvent, error], error)
 
 	// FS returns a view of the directory dir, for what takes an io/fs. ctx governs its calls: the
 	// view lives as long as ctx. It also has ReadDir, Stat, and ReadFile with the default limit.
 	// dir is resolved once: a relative one stays where it is when the session changes its
 	// directory.
 	FS(ctx context.Context, dir string) fs.FS
+
+	// AsUser returns the same files with the rights of another user. name has the form of [User].
+	// "~" is that user's home, and new files are that user's. AsUser does no I/O. The methods of
+	// the result return the errors of [User], in a *fs.PathError: for other users than the
+	// sandbox's own the sandbox must run as root. The result is valid as long as the sandbox. For
+	// the last 16 users the sandbox keeps a file server running, where it has one.
+	AsUser(name string) Files
 }
 
-// A LinkReader is a Files that tells where symbolic links lead. The Files of shellbox's boxes,
-// which all boxes of this module are, implement it.
+// A LinkReader is a Files that tells where symbolic links lead. Every Files is one.
 type LinkReader interface {
-	// ReadLink returns the path that the symbolic link name holds. If name is no symbolic link, the
-	// error is fs.ErrInvalid.
 	ReadLink(ctx context.Context, name string) (string, error)
+}
+
+// A FileStat is what Sys of a FileInfo from Files returns. [ReadAccounts] finds the names.
+type FileStat struct {
+	UID, GID int // the numbers of the owner and the group
 }
 
 // A File is an open file of a sandbox. Its methods may be called from several goroutines; Read and

@@ -53,6 +53,10 @@ type Job interface {
 	// could make it go on.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
+	// Resize changes the size of the job's terminal; programs on it get SIGWINCH. After the job's
+	// end it returns os.ErrProcessDone.
+	Resize(ctx context.Context, rows, cols int) error
+
 	// Kill kills the command and all its descendants, with SIGHUP and SIGTERM first and SIGKILL a
 	// second later, and returns when they are gone. Killing an ended job does nothing.
 	Kill(ctx context.Context) error

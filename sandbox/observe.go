@@ -64,7 +64,8 @@ type CommandObserver interface {
 }
 
 // A JobObserver is notified of what becomes of a job. As a Writer it gets the job's output, as
-// [LogTo] does, perhaps before the job's id is known.
+// [LogTo] does, perhaps before the job's id is known. If it has a method Resize(rows, cols int),
+// that is called after the job's terminal has got another size.
 type JobObserver interface {
 	io.Writer
 

@@ -120,6 +120,7 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, err)
 	_, err = job.Until(ctx)
 	require.NoError(t, err)
+	require.NoError(t, job.Resize(ctx, 31, 91))
 	require.NoError(t, job.Input(ctx, "x\n"))
 	require.NoError(t, job.Input(ctx, "x\n"))
 	_, err = job.Until(ctx)
@@ -130,6 +131,7 @@ func TestObserve(t *testing.T) {
 		"session-1: resize 30 90", "session-2: open", "session-2: exit 4: exited 4",
 		"main: exit 5: exited 5", "main: close", a.lines[9], "job-1: exit 6",
 		"exit 6: exited 6", "job-2: " + twoLines, twoLines + ": waiting",
+		twoLines + ": resize 31 91",
 		twoLines + ": input for line", twoLines + ": input for none", twoLines + ": exited 7",
 		"close",
 	}, a.lines)

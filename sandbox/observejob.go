@@ -20,7 +20,9 @@ func (b *observed) Background(ctx context.Context, command string,
 	if ctx == nil {
 		return b.Sandbox.Background(ctx, command, opts...) // which says so
 	}
-	ctx, observer := b.observer.Background(ctx, command, NewSessionOptions(opts...))
+	o := NewSessionOptions(opts...)
+	o.Rows, o.Cols = b.sizeOf(o)
+	ctx, observer := b.observer.Background(ctx, command, o)
 	inner, err := b.Sandbox.Background(ctx, command,
 		append(opts[:len(opts):len(opts)], LogTo(observer))...)
 	if err != nil {
@@ -77,6 +79,15 @@ func (j *observedJob) Input(ctx context.Context, text string) error {
 	j.box.mu.Unlock()
 	j.observer.Input(text, awaits)
 	return j.Job.Input(ctx, text)
+}
+
+// Resize implements Job.
+func (j *observedJob) Resize(ctx context.Context, rows, cols int) error {
+	err := j.Job.Resize(ctx, rows, cols)
+	if o, ok := j.observer.(interface{ Resize(rows, cols int) }); ok && err == nil {
+		o.Resize(rows, cols)
+	}
+	return err
 }
 
 // Forget implements Job.

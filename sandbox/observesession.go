@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -12,9 +13,13 @@ type observedSession struct {
 	box      *observed
 	observer SessionObserver
 
-	current *observedCommand // the last one that has begun
-	awaits  InputKind        // what it waits for, as far as is known
+	current    *observedCommand // the last one that has begun
+	awaits     InputKind        // what it waits for, as far as is known
+	rows, cols int              // of the terminal, as far as is known
 }
+
+// Unwrap returns the session that is observed.
+func (s *observedSession) Unwrap() Session { return s.Session }
 
 // observe returns the session that tells what goes on in s.
 func (b *observed) observe(s Session, o SessionOptions) *observedSession {
@@ -27,11 +32,26 @@ func (b *observed) observe(s Session, o SessionOptions) *observedSession {
 	if known != nil {
 		return known
 	}
-	known = &observedSession{Session: s, box: b, observer: b.observer.Open(id, o)}
+	o.Rows, o.Cols = b.sizeOf(o)
+	known = &observedSession{Session: s, box: b, rows: o.Rows, cols: o.Cols,
+		observer: b.observer.Open(id, o)}
 	b.mu.Lock()
 	b.sessions[id] = known
 	b.mu.Unlock()
 	return known
+}
+
+// sizeOf returns the size of the terminal of a session or job that was opened with these options.
+func (b *observed) sizeOf(o SessionOptions) (rows, cols int) {
+	rows, cols = o.Rows, o.Cols
+	if o.Like != nil {
+		b.mu.Lock()
+		if like := b.sessions[o.Like.ID()]; like != nil {
+			rows, cols = cmp.Or(rows, like.rows), cmp.Or(cols, like.cols)
+		}
+		b.mu.Unlock()
+	}
+	return cmp.Or(rows, DefaultRows), cmp.Or(cols, DefaultCols)
 }
 
 // Session implements Sandbox.
@@ -203,6 +223,9 @@ func (s *observedSession) Interrupt(ctx context.Context, opts ...ExecOption) (*R
 func (s *observedSession) Resize(ctx context.Context, rows, cols int) error {
 	err := s.Session.Resize(ctx, rows, cols)
 	if err == nil {
+		s.box.mu.Lock()
+		s.rows, s.cols = rows, cols
+		s.box.mu.Unlock()
 		s.observer.Resize(rows, cols)
 	}
 	return err

@@ -150,9 +150,11 @@ type SessionOptions struct {
 	Dir        string      // "": the sandbox's, where a relative one starts
 	Env        []string    // "NAME=value"
 	User       string      // "": the sandbox's
-	Rows, Cols int         // of the terminal
+	Rows, Cols int         // of the terminal; 0 with Like: those of its terminal
 	MaxLog     int64       // in bytes
 	LogTo      []io.Writer // each gets all output
+	Like       Session     // nil: none; refuse it where it cannot be done
+	Accept     LossKind    // what Like may lose
 }
 
 // DefaultRows and DefaultCols are the size of a terminal for which Size sets none. It is the size
@@ -164,11 +166,14 @@ const (
 
 // NewSessionOptions applies opts to the defaults.
 func NewSessionOptions(opts ...SessionOption) SessionOptions {
-	o := SessionOptions{Rows: DefaultRows, Cols: DefaultCols, MaxLog: DefaultMaxLog}
+	o := SessionOptions{MaxLog: DefaultMaxLog}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&o)
 		}
+	}
+	if o.Like == nil {
+		o.Rows, o.Cols = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Cols, DefaultCols)
 	}
 	return o
 }
@@ -230,9 +235,9 @@ func LogTo(w io.Writer) SessionOption {
 // shell is the sandbox's, whatever the user's is. If only the number of the user is known, HOME is
 // "/", and the group is 0 unless name gives one. A group that name gives is the only one.
 //
-// The directory is Dir's, not the user's home. If the user may not enter Dir, the error is
-// fs.ErrPermission. Without Dir it is the sandbox's directory, or "/" if the user may not enter
-// that.
+// The directory is Dir's. If the user may not enter Dir, the error is fs.ErrPermission. Without Dir
+// it is the sandbox's directory; if the user may not enter that, it is the user's home, or "/" if
+// there is none that the user may enter.
 //
 // The sandbox's own user always works, and changes nothing. For others the sandbox must run as
 // root, else the error is fs.ErrPermission. If the user does not exist, the error is

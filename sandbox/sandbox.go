@@ -32,7 +32,6 @@ package sandbox
 
 import (
 	"context"
-	"io"
 	"net"
 	"time"
 )
@@ -133,7 +132,8 @@ type Sandbox interface {
 	// for its end. If signal n ended the program, the exit code is 128+n. If the program does not
 	// exist, the exit code is 127 and the error fs.ErrNotExist. If it may not be executed, they are
 	// 126 and fs.ErrPermission. When ctx ends, the program and its descendants are killed. Any
-	// number of Runs may be under way at once.
+	// number of Runs may be under way at once. With Cmd.Terminal the program has a terminal, and
+	// Cmd.Started tells its process id and takes signals for it.
 	Run(ctx context.Context, cmd *Cmd) (exitCode int, err error)
 
 	// CopyTo copies a file or directory from this machine into the sandbox. If boxPath is an
@@ -328,47 +328,4 @@ func (k InputKind) String() string {
 type Screen struct {
 	Lines    []string // from the top; as many as the terminal has rows, without trailing spaces
 	Row, Col int      // the cursor, from 0
-}
-
-// A Cmd is a program to Run.
-type Cmd struct {
-	// Args are the program and its arguments. No shell interprets them.
-	Args []string
-
-	// Dir is the working directory. "" is the sandbox's directory, where a relative one starts too.
-	// "~" is not expanded.
-	Dir string
-
-	// Env has variables, each "NAME=value", that are added to the sandbox's. If a name comes twice,
-	// the later one wins.
-	Env []string
-
-	// ReplaceEnv says that Env is the whole environment: neither the sandbox's variables nor the
-	// host's are added. A program without a slash in its name is looked up in the PATH of Env, and
-	// not found if Env has none. One variable is added all the same: SANDSHELL_SESSION, by which
-	// Close and the end of ctx find what the program has started.
-	ReplaceEnv bool
-
-	// User runs the program as another user, where the sandbox may become that user: see [User].
-	User string
-
-	// Stdin is read until its end; nil is an empty input. If a Read fails, the program is killed,
-	// as by the end of ctx, and Run returns that error. If a Read blocks for ever, Run returns all
-	// the same, and the Read stays behind until it returns.
-	Stdin io.Reader
-
-	// Stdout and Stderr get what the program writes; nil discards it. If both are the same writer,
-	// of a type that == can compare, the two streams are one, as with 2>&1: the writer gets
-	// everything in the order in which the program wrote it, and at most one Write at a time, as in
-	// os/exec.
-	//
-	// If a Write fails or panics, what follows is discarded, the program goes on, and Run returns
-	// its exit code and that error. A Write that blocks keeps Run from returning until ctx ends or
-	// the sandbox is closed. Then Run waits a second for the Write, which stays behind until it
-	// returns.
-	Stdout, Stderr io.Writer
-
-	// If OOM is not nil, Run sets it to whether memory ran out while the program ran: see
-	// Result.OOM.
-	OOM *bool
 }

@@ -34,6 +34,11 @@ func (s *Service) Resume(ctx context.Context, id string) error {
 }
 
 func (s *Service) resume(ctx context.Context, r *place.Record) error {
+	return s.resumeUntil(ctx, r, time.Time{})
+}
+
+// resumeUntil is resume. If it resumes the box, ends is the box's end, unless ends is zero.
+func (s *Service) resumeUntil(ctx context.Context, r *place.Record, ends time.Time) error {
 	if r.Status == Running {
 		return nil
 	}
@@ -42,7 +47,7 @@ func (s *Service) resume(ctx context.Context, r *place.Record) error {
 		return err
 	}
 	if spec != nil {
-		if err := s.makeRoom(ctx, spec, r.ID); err != nil {
+		if err := s.makeRoom(ctx, spec, 1, r.ID); err != nil {
 			return err
 		}
 	}
@@ -61,12 +66,21 @@ func (s *Service) resume(ctx context.Context, r *place.Record) error {
 	}
 	r.Status, r.Ended = Running, false
 	now := time.Now()
-	return s.note(ctx, r, func(n *place.Note) {
+	err = s.note(ctx, r, func(n *place.Note) {
 		if n.Checkpoint != "" && kept == KeptFiles {
 			n.Generation++
 		}
 		n.Started, n.Used, n.Paused, n.Kept, n.Checkpoint = now, now, time.Time{}, kept, ""
+		if !ends.IsZero() {
+			n.Ends = ends.Round(0)
+		}
 	})
+	if err == nil && hasExit(r) {
+		if _, err := s.connect(ctx, r); err != nil && ctx.Err() == nil {
+			s.logExit(r, err) // the next round tries again
+		}
+	}
+	return err
 }
 
 // Delete removes a box with its files. The error is ErrNotFound if there is no such box.
@@ -139,6 +153,7 @@ func (s *Service) note(ctx context.Context, r *place.Record, change func(n *plac
 			if err == nil {
 				n.Version = place.UnknownVersion
 				r.Note = &n
+				s.expectEnd(r)
 			}
 			return err
 		}
@@ -214,6 +229,7 @@ func (s *Service) remove(ctx context.Context, r *place.Record) error {
 	err := s.place.Remove(ctx, r.Handle)
 	s.known.forget(r.ID)
 	if err == nil || errors.Is(err, ErrNotFound) {
+		s.ends.expect(r, time.Time{}, nil)
 		s.disconnect(r.ID)
 		return nil
 	}

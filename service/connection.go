@@ -18,6 +18,7 @@ import (
 // A connection is a box that this process is connected to.
 type connection struct {
 	place.Attached
+	*wayOut
 	handle string
 	pooled bool // it has no ID yet
 	once   sync.Once
@@ -25,7 +26,7 @@ type connection struct {
 }
 
 func newConnection(box place.Attached, handle string) *connection {
-	c := &connection{Attached: box, handle: handle}
+	c := &connection{Attached: box, wayOut: newWayOut(), handle: handle}
 	c.client = &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -39,7 +40,14 @@ func newConnection(box place.Attached, handle string) *connection {
 }
 
 // release disconnects from the box, which goes on.
-func (c *connection) release() { c.once.Do(func() { c.Detach() }) }
+func (c *connection) release() {
+	c.once.Do(func() {
+		var both sync.WaitGroup
+		both.Go(c.leave) // at once, because a paused box answers neither
+		c.Detach()
+		both.Wait()
+	})
+}
 
 // A shared is the box that Open returns. Its Close does nothing, because all callers share the box.
 type shared struct{ place.Attached }
@@ -49,8 +57,9 @@ func (shared) Close() error { return nil }
 // Detach does nothing either.
 func (shared) Detach() error { return nil }
 
-// Open connects to a running box and returns it. It resumes a paused box if the spec's Lifecycle
-// has Wake. The error is ErrNotFound if there is no such box, and ErrConflict if it does not run.
+// Open connects to a running box and returns it. It resumes a paused box that has
+// StartOptions.WakeFor, or whose spec's Lifecycle has Wake. The error is ErrNotFound if there is no
+// such box, and ErrConflict if it does not run.
 //
 // All callers in this process share the box and its main session. To get a shell of its own, a
 // caller opens a session. Close of the returned Sandbox does nothing. After Delete, its calls
@@ -103,27 +112,43 @@ func (s *Service) openKnown(ctx context.Context, id string,
 	return s.Open(ctx, id)
 }
 
-// wake resumes a paused box if its spec's Lifecycle has Wake. If the box does not run then, the
-// error is ErrConflict. The caller has the turn of the box.
+// wake resumes a paused box if its note has WakeFor or its spec's Lifecycle has Wake. If the box
+// does not run then, the error is ErrConflict. The caller has the turn of the box.
 func (s *Service) wake(ctx context.Context, r *place.Record) error {
 	if r.Status == Running {
 		return nil
 	}
 	if r.Status == Paused {
 		spec, err := s.specOf(ctx, r)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if spec != nil && spec.Lifecycle.Wake {
+		case r.Note.WakeFor > 0:
+			return s.resumeUntil(ctx, r, time.Now().Add(r.Note.WakeFor))
+		case wakes(r, spec):
 			return s.resume(ctx, r)
 		}
 	}
 	return fmt.Errorf("%w: it is %s: Resume it first", ErrConflict, r.Status)
 }
 
-// connect returns this process's connection to a running box, and connects if there is none. The
-// caller has the turn of the box.
+// wakes reports whether a paused box is resumed when somebody uses it. spec is nil if it is gone.
+func wakes(r *place.Record, spec *Spec) bool {
+	return r.Note.WakeFor > 0 || spec != nil && spec.Lifecycle.Wake
+}
+
+// connect returns this process's connection to a running box, and connects if there is none. It
+// serves the box's way out, unless another process does. The caller has the turn of the box.
 func (s *Service) connect(ctx context.Context, r *place.Record) (*connection, error) {
+	c, err := s.join(ctx, r)
+	if err == nil {
+		s.keepServing(ctx, c, r)
+	}
+	return c, err
+}
+
+// join is connect, but for the way out.
+func (s *Service) join(ctx context.Context, r *place.Record) (*connection, error) {
 	s.mu.Lock()
 	c := s.connections[r.ID]
 	s.mu.Unlock()

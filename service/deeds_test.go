@@ -21,8 +21,8 @@ import (
 func isDeed(operation string) bool {
 	_, path, _ := strings.Cut(operation, " ")
 	path, _, _ = strings.Cut(path, " ")
-	return strings.HasPrefix(path, "/sandboxes/{id}/") && !strings.HasSuffix(path, "/pause") &&
-		!strings.HasSuffix(path, "/resume")
+	below, ok := strings.CutPrefix(path, "/sandboxes/{id}/")
+	return ok && !slices.Contains([]string{"pause", "resume", "egress", "fork"}, below)
 }
 
 // A deedsClient asks for deeds in the box "one" of the owner "me".

@@ -60,11 +60,25 @@
 // A [Lifecycle] pauses idle boxes, and deletes boxes that have not run for long. A box is idle when
 // no command, job, connection or request goes on in it.
 //
+// # Copies
+//
+// Fork makes copies of a running box, all or none, each with the files and the sessions of the box.
+// From then on a copy is a box as any other. On a Docker engine, copies share an image, in which
+// the values of the sessions' variables are, StartOptions.Env among them, until the last copy is
+// deleted.
+//
 // # Boxes made ahead
 //
 // If Spec.Warm is set, each process keeps that many boxes ready that have no id yet. Start gives
 // one of them its environment, files, owner and id, and the process makes another. A ready box
 // that has died is not handed out. If no box is ready, Start makes one.
+//
+// # What boxes may reach
+//
+// If Spec.Egress is set, boxes have no network, and reach what its rules allow: see package egress.
+// One process of the service serves the way out of a box at any time. If it ends or is killed,
+// another one takes over, and programs in the box go on. [Config.Egress] adds secrets and limits,
+// StartOptions.Egress rules of one box, and [Service.Egress] tells what was refused.
 //
 // # Places
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// SetEnd changes when a box is removed: see StartOptions.Ends. The zero time removes the end. The
-// error is ErrNotFound if there is no such box.
+// SetEnd changes when a box is removed or paused: see StartOptions.Ends. The zero time removes the
+// end. The error is ErrNotFound if there is no such box.
 func (s *Service) SetEnd(ctx context.Context, id string, end time.Time) error {
 	if err := checkEnd("end", end); err != nil {
 		return err
@@ -40,24 +40,40 @@ func checkEnd(field string, end time.Time) error {
 	return nil
 }
 
-// isOver reports whether the end of a box has come.
-func isOver(r *place.Record) bool {
+// endHasCome reports whether the end of a box has come.
+func endHasCome(r *place.Record) bool {
 	return r.Note != nil && !r.Note.Ends.IsZero() && !time.Now().Before(r.Note.Ends)
 }
 
-// removeOver removes a box whose end has come.
-func (s *Service) removeOver(ctx context.Context, r *place.Record) error {
-	leave, ok := s.turns.try(r.ID)
-	if !ok { // the call that has the turn removes it, or the next round
-		return nil
-	}
-	defer leave()
-	latest, err := s.place.List(ctx, r.ID)
-	if err != nil || len(latest) == 0 || latest[0].Handle != r.Handle || !isOver(latest[0]) {
+// isOver reports whether the end of a box has come, at which it is removed.
+func isOver(r *place.Record) bool { return endHasCome(r) && !r.Note.PauseAtEnd }
+
+// applyEnd removes or pauses a box, if its end has come. The caller has the turn of the box.
+func (s *Service) applyEnd(ctx context.Context, r *place.Record) error {
+	all, err := s.place.List(ctx, r.ID)
+	if err != nil || len(all) == 0 || all[0].Handle != r.Handle || !endHasCome(all[0]) {
 		return err
 	}
-	s.log.Info("deleting a box", "box", r.ID, "because", "its end has come")
-	return s.remove(ctx, r)
+	latest := all[0]
+	if isOver(latest) {
+		s.log.Info("deleting a box", "box", r.ID, "because", "its end has come")
+		return s.remove(ctx, latest)
+	}
+	if latest.Status == Running {
+		s.log.Info("pausing a box", "box", r.ID, "because", "its end has come")
+		if err = s.place.Pause(ctx, latest.Handle); err != nil {
+			return err
+		}
+		latest.Status = Paused
+	}
+	return s.note(ctx, latest, func(n *place.Note) {
+		if n.Paused.IsZero() {
+			n.Paused = time.Now()
+		}
+		if !n.Ends.After(time.Now()) { // else another process has resumed it
+			n.Ends = time.Time{}
+		}
+	})
 }
 
 const (
@@ -65,8 +81,7 @@ const (
 	maxMetadataText = 4 << 10
 )
 
-func checkMetadata(m map[string]string) error {
-	const field = "StartOptions.Metadata"
+func checkMetadata(field string, m map[string]string) error {
 	if len(m) > maxMetadata {
 		return invalidArgument(field, "it has %d names: give at most %d", len(m), maxMetadata)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/service/place"
 )
 
 // TestEnd: a box is gone when its end has come, even before a round removes it.
@@ -39,14 +41,24 @@ func TestEnd(t *testing.T) {
 	again := start(t, s, StartOptions{ID: "one", Owner: "me"})
 	require.True(t, end.Equal(again.Ends))
 
-	require.NoError(t, s.SetEnd(t.Context(), "one", time.Now().Add(time.Millisecond)))
-	eventually(t, "the end has come", func() bool { return status(t, s, "one") == "" })
+	boxes := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.boxes)
+	}
+	require.NoError(t, s.SetEnd(t.Context(), "one", time.Now().Add(time.Second)))
+	eventually(t, "its timer has removed it", func() bool { return boxes() == 0 })
 	require.ErrorIs(t, s.Pause(t.Context(), "one"), ErrNotFound)
-	require.Empty(t, p.boxes, "the call has removed it")
+	s.ends.close() // as if another process had set what follows
+	start(t, s, StartOptions{ID: "one", Owner: "you", Ends: time.Now().Add(time.Second)})
+	eventually(t, "the end has come", func() bool { return status(t, s, "one") == "" })
+	require.Equal(t, 1, boxes())
+	require.ErrorIs(t, s.Pause(t.Context(), "one"), ErrNotFound)
+	require.Zero(t, boxes(), "the call has removed it")
 	start(t, s, StartOptions{ID: "one", Owner: "you", Ends: time.Now().Add(time.Second)})
 	eventually(t, "the end has come", func() bool { return status(t, s, "one") == "" })
 	require.NoError(t, s.round(t.Context()))
-	require.Empty(t, p.boxes, "the round has removed it")
+	require.Zero(t, boxes(), "the round has removed it")
 
 	for _, wrong := range []time.Time{time.Now(), time.Unix(1, 0), latestEnd.Add(1)} {
 		require.ErrorIs(t, s.SetEnd(t.Context(), "one", wrong), ErrInvalid)
@@ -54,6 +66,87 @@ func TestEnd(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid)
 	}
 	require.ErrorIs(t, s.SetEnd(t.Context(), "none", end), ErrNotFound)
+}
+
+// TestPauseAtEnd: a box is paused at its end, by the process that has set it, and else by a round.
+// Its use resumes it, and gives it a new end.
+func TestPauseAtEnd(t *testing.T) {
+	t.Parallel()
+	s, _ := openLocal(t, nil)
+	o := StartOptions{ID: "two", Ends: time.Now().Add(time.Hour), PauseAtEnd: true,
+		WakeFor: 2 * time.Hour}
+	require.True(t, start(t, s, o).PauseAtEnd)
+	info := func() *Info {
+		i, err := s.Get(t.Context(), "two")
+		require.NoError(t, err)
+		return i
+	}
+	comes := func() {
+		t.Helper()
+		require.NoError(t, s.SetEnd(t.Context(), "two", time.Now().Add(time.Second)))
+	}
+	for _, by := range []string{"timer", "round"} {
+		comes()
+		eventually(t, "the "+by+" pauses it", func() bool {
+			if by == "round" {
+				require.NoError(t, s.round(t.Context()))
+			}
+			return info().Status == Paused && info().Ends.IsZero()
+		})
+		require.NoError(t, s.round(t.Context()))
+		require.Equal(t, Paused, info().Status)
+		_, err := s.Open(t.Context(), "two")
+		require.NoError(t, err)
+		require.Equal(t, Running, info().Status)
+		require.WithinDuration(t, time.Now().Add(2*time.Hour), info().Ends, time.Minute)
+		require.True(t, info().PauseAtEnd)
+		require.Equal(t, 2*time.Hour, info().WakeFor)
+		s.ends.close() // from now on, as if another process had set the end
+	}
+	// The end of a box that is paused already only goes.
+	comes()
+	require.NoError(t, s.Pause(t.Context(), "two"))
+	eventually(t, "the end is gone", func() bool {
+		require.NoError(t, s.round(t.Context()))
+		return info().Ends.IsZero()
+	})
+	require.Equal(t, Paused, info().Status)
+	require.NoError(t, s.Resume(t.Context(), "two"))
+	require.Zero(t, info().Ends, "Resume is no use")
+	for _, wrong := range []time.Duration{-1, 200 * 365 * 24 * time.Hour} {
+		_, err := s.Start(t.Context(), StartOptions{WakeFor: wrong})
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "StartOptions.WakeFor")
+	}
+}
+
+// TestNarrowed checks what is left of rules.
+func TestNarrowed(t *testing.T) {
+	for _, c := range []struct{ rules, hosts, want string }{
+		{"a.com", "a.com", "a.com"}, {"a.com", "b.com", ""}, {"a.com", "*.com", "a.com"},
+		{"*", "a.com", "a.com"}, {"*.com", "*", "*.com"}, {"*.b.com", "a.b.com", "a.b.com"},
+		{"*.b.com", "*.com", "*.b.com"}, {"*.com", "*.b.com", "*.b.com"}, {"*.b.com", "b.com", ""},
+		{"*.b.com", "xb.com", ""}, {"a.b.com", "*.b.com", "a.b.com"}, {"*", "1.1.1.1", "1.1.1.1"},
+		{"GET https://*.b.com:8443/x/*", "a.b.com 2001:db8::1", "GET https://a.b.com:8443/x/*"},
+		{"tls://*", "2001:db8::1", "tls://[2001:db8::1]"},
+		{"tls://* *", "a.com b.com", "tls://a.com tls://b.com a.com b.com"},
+	} {
+		rules := strings.Split(c.rules, " ")
+		if strings.HasPrefix(c.rules, "GET") {
+			rules = []string{c.rules}
+		}
+		hosts, err := checkHosts("hosts", strings.Fields(c.hosts))
+		require.NoError(t, err)
+		require.Equal(t, c.want, strings.Join(rulesOf(&place.Record{Note: &place.Note{
+			Egress: rules, Hosts: hosts}}), " "), "%s and %s", c.rules, c.hosts)
+	}
+	for _, wrong := range []string{"", "https://a.com", "a.com:80", "GET a.com", "a.com/x",
+		"10.0.0.0/8", "a b"} {
+		_, err := checkHosts("hosts", []string{wrong})
+		require.ErrorIs(t, err, ErrInvalid, wrong)
+	}
+	_, err := checkHosts("hosts", make([]string, maxRules+1))
+	require.ErrorIs(t, err, ErrInvalid)
 }
 
 // TestMetadata keeps texts with a box, and finds the box by them.

@@ -34,6 +34,9 @@ type HandlerConfig struct {
 	// host that the request is for. "*" lets the pages of all sites, which must not be if the
 	// middleware knows clients by a cookie. Default: none.
 	Origins []string
+	// Egress lets clients give a new box rules of what it may reach, beside those of its spec: see
+	// StartOptions.Egress. A rule of a client may be for any public host. Default: they may not.
+	Egress bool
 	// Logger logs the failures that are answered with 503. Default: nothing is logged.
 	Logger *slog.Logger
 
@@ -75,8 +78,10 @@ func (h *handler) operations() []api.Operation {
 		api.On("POST", "/sandboxes", h.start),
 		api.On("GET", "/sandboxes/{id}", h.get),
 		api.On("PATCH", "/sandboxes/{id}", h.setEnd),
+		api.On("GET", "/sandboxes/{id}/egress", h.egress),
 		api.On("POST", "/sandboxes/{id}/pause", h.change(s.Pause)),
 		api.On("POST", "/sandboxes/{id}/resume", h.change(s.Resume)),
+		api.On("POST", "/sandboxes/{id}/fork", h.fork),
 		api.On("DELETE", "/sandboxes/{id}", h.change(s.Delete)),
 		api.On("GET", "/sandbox-specs/search", h.searchSpecs),
 		api.On("GET", "/sandbox-specs", h.batchGetSpecs),
@@ -96,6 +101,8 @@ var parameterOf = map[string]string{
 	"StartOptions.ID": "sandbox_id", "StartOptions.Spec": "sandbox_spec_id",
 	"StartOptions.Env": "env", "StartOptions.Metadata": "metadata",
 	"StartOptions.Ends": "ends_in_seconds", "end": "ends_in_seconds",
+	"ForkOptions.IDs": "sandbox_ids", "ForkOptions.Env": "env", "n": "count",
+	"ForkOptions.Metadata": "metadata", "ForkOptions.Ends": "ends_in_seconds",
 	"Query.Limit": "limit", "Query.Page": "page_id", "Query.Status": "status",
 }
 
@@ -105,6 +112,9 @@ func explain(err error) error {
 	var e *InvalidError
 	if !errors.As(err, &e) {
 		return err
+	}
+	if at, ok := strings.CutPrefix(e.Field, "StartOptions.Egress"); ok {
+		return api.Invalid("egress"+at, "%s", e.Reason)
 	}
 	return api.Invalid(cmp.Or(parameterOf[e.Field], e.Field), "%s", e.Reason)
 }
@@ -181,10 +191,12 @@ type batchQuery struct {
 	IDs []string `query:"id"`
 }
 
-func (q *batchQuery) check() error {
+// check returns an error if no ids are given or too many. search is the path that lists all.
+func (q *batchQuery) check(search string) error {
 	switch {
 	case len(q.IDs) == 0:
-		return api.Invalid("id", "it is missing: write ?id=A&id=B")
+		return api.Invalid("id", "it is missing: write ?id=ID, as often as there are ids; GET %s "+
+			"lists all", search)
 	case len(q.IDs) > maxBatch:
 		return errBatch
 	}
@@ -193,7 +205,7 @@ func (q *batchQuery) check() error {
 
 func (h *handler) batchGet(_ http.ResponseWriter, r *http.Request, q *batchQuery,
 	_ *api.None) (any, error) {
-	if err := q.check(); err != nil {
+	if err := q.check("/sandboxes/search"); err != nil {
 		return nil, err
 	}
 	infos, err := h.service.BatchGet(r.Context(), q.IDs)
@@ -250,6 +262,7 @@ type (
 		Env      map[string]string `spec:"env"`
 		Metadata map[string]string `spec:"metadata"`
 		Ends     float64           `spec:"ends_in_seconds"`
+		Egress   []string          `spec:"egress"`
 	}
 	changeBody struct {
 		Ends *float64 `spec:"ends_in_seconds"`
@@ -266,8 +279,12 @@ func (h *handler) start(_ http.ResponseWriter, r *http.Request, q *startQuery,
 	if err != nil {
 		return nil, err
 	}
+	rules, err := h.clientRules(body.Egress)
+	if err != nil {
+		return nil, err
+	}
 	info, err := h.service.Start(r.Context(), StartOptions{Spec: q.Spec, ID: q.ID,
-		Owner: h.owner(r), Env: env, Metadata: body.Metadata, Ends: ends})
+		Owner: h.owner(r), Env: env, Metadata: body.Metadata, Ends: ends, Egress: rules})
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +358,7 @@ func (h *handler) searchSpecs(_ http.ResponseWriter, r *http.Request, q *pageQue
 
 func (h *handler) batchGetSpecs(_ http.ResponseWriter, r *http.Request, q *batchQuery,
 	_ *api.None) (any, error) {
-	if err := q.check(); err != nil {
+	if err := q.check("/sandbox-specs/search"); err != nil {
 		return nil, err
 	}
 	specs, err := h.service.Specs().BatchGet(r.Context(), q.IDs)

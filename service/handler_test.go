@@ -19,6 +19,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service/place"
 	"github.com/stretchr/testify/require"
 )
@@ -78,6 +79,7 @@ func TestHandler(t *testing.T) {
 	}})
 	t.Run("Life", a.testLife)
 	t.Run("Wrong", a.testWrong)
+	t.Run("Fork", a.testFork)
 	t.Run("Foreign", a.testForeign)
 	t.Run("Specs", a.testSpecs)
 
@@ -98,6 +100,7 @@ func TestHandler(t *testing.T) {
 	}, specs...)
 	serveAPI(t, d, cannot, HandlerConfig{}).testUnsupported(t)
 
+	maps.DeleteFunc(d.shown, func(op string, _ bool) bool { return isDeed(op) })
 	all := slices.DeleteFunc(d.all(), isDeed)
 	slices.Sort(all)
 	require.Equal(t, all, slices.Sorted(maps.Keys(d.shown)),
@@ -129,6 +132,9 @@ func (a *httpClient) testLife(t *testing.T) {
 	a.ask(t, "me", "GET /sandboxes/one", "", 200, &same)
 	require.Equal(t, box, same)
 
+	var none egressJSON
+	a.ask(t, "me", "GET /sandboxes/one/egress", "", 200, &none)
+	require.Equal(t, egressJSON{Refused: []refusalJSON{}}, none)
 	a.ask(t, "me", "PATCH /sandboxes/one", `{"ends_in_seconds":0}`, 200, &same)
 	require.Nil(t, same.Ends)
 	a.ask(t, "me", "POST /sandboxes/one/pause", "", 200, nil)
@@ -196,6 +202,7 @@ func (a *httpClient) testWrong(t *testing.T) {
 		{"POST /sandboxes/none/resume", "", 404}, {"DELETE /sandboxes/none", "", 404},
 		{"DELETE /sandboxes/..%2Fone", "", 404},
 		{"GET /sandboxes/none", "", 404}, {"GET /sandboxes/one?x=1", "", 422},
+		{"GET /sandboxes/one/egress?x=1", "", 422},
 		{"DELETE /sandboxes/one?force=true", "", 422}, {"GET /openapi.json?x", "", 422},
 		{"POST /sandboxes?sandbox_spec=small", "", 422}, {"POST /sandboxes/one/pause?x=1", "", 422},
 		{"POST /sandboxes/one/resume?x=1", "", 422},
@@ -245,8 +252,9 @@ func (a *httpClient) testForeign(t *testing.T) {
 		a.ask(t, user, "POST /sandboxes?sandbox_id=one&sandbox_spec_id=other", "", 409, &taken)
 		require.NotContains(t, taken.Detail, "small", "another owner learns nothing about a box "+
 			"but that its id is taken")
-		for _, request := range []string{"GET /sandboxes/one", "POST /sandboxes/one/pause",
-			"POST /sandboxes/one/resume", "DELETE /sandboxes/one"} {
+		for _, request := range []string{"GET /sandboxes/one", "GET /sandboxes/one/egress",
+			"POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "POST /sandboxes/one/fork",
+			"DELETE /sandboxes/one"} {
 			a.ask(t, user, request, "", 404, nil)
 		}
 		a.ask(t, user, "PATCH /sandboxes/one", `{"ends_in_seconds":9}`, 404, nil)
@@ -275,8 +283,8 @@ func (a *httpClient) testSpecs(t *testing.T) {
 func (a *httpClient) testDown(t *testing.T) {
 	for _, request := range []string{
 		"GET /sandboxes/search", "GET /sandboxes?id=one", "GET /sandboxes/one",
-		"POST /sandboxes?sandbox_spec_id=small", "POST /sandboxes/one/pause",
-		"POST /sandboxes/one/resume",
+		"GET /sandboxes/one/egress", "POST /sandboxes?sandbox_spec_id=small",
+		"POST /sandboxes/one/pause", "POST /sandboxes/one/resume", "POST /sandboxes/one/fork",
 		"DELETE /sandboxes/one", "GET /sandbox-specs/search", "GET /sandbox-specs?id=small",
 	} {
 		a.ask(t, "", request, "", 503, nil)
@@ -284,16 +292,22 @@ func (a *httpClient) testDown(t *testing.T) {
 	a.ask(t, "", "PATCH /sandboxes/one", `{"ends_in_seconds":9}`, 503, nil)
 }
 
-// A pauseless place cannot pause boxes.
+// A pauseless place cannot pause or copy boxes.
 type pauseless struct{ place.Place }
+
+func (pauseless) Fork(context.Context, place.Attached, []place.Request, sandbox.LossKind) (
+	[]place.Created, error) {
+	return nil, fmt.Errorf("%w: nobody copies here", errors.ErrUnsupported)
+}
 
 func (pauseless) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: nobody pauses here", errors.ErrUnsupported)
 }
 
-// testUnsupported pauses a box that cannot be paused.
+// testUnsupported pauses a box that cannot be paused, and copies it.
 func (a *httpClient) testUnsupported(t *testing.T) {
 	a.ask(t, "", "POST /sandboxes?sandbox_spec_id=small&sandbox_id=one", "", 200, nil)
 	a.ask(t, "", "POST /sandboxes/one/pause", "", 501, nil)
+	a.ask(t, "", "POST /sandboxes/one/fork", "", 501, nil)
 	a.ask(t, "", "DELETE /sandboxes/one", "", 200, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,13 +29,14 @@ const (
 
 var statuses = []Status{Starting, Running, Paused, Error, Unknown, Missing}
 
-// Kept says what the last Resume of a box brought back.
+// Kept says what the last Resume of a box brought back, or what a copy got of its box.
 type Kept = place.Kept
 
 // These say what a Resume brings back.
 const (
 	KeptNothing = place.KeptNothing // the box was never resumed
 	KeptAll     = place.KeptAll     // its files, shells, variables and programs
+	KeptShells  = place.KeptShells  // its files, shells and variables: it is a copy, made by Fork
 	KeptFiles   = place.KeptFiles   // its files; its programs had ended
 )
 
@@ -54,16 +56,24 @@ type Info struct {
 	// engine's machine. The ports change when the box's programs are started again.
 	Published map[int]int
 	Use       *Use // nil unless Query.Use was set
-	Kept      Kept // what the last Resume brought back
+	Kept      Kept // what the last Resume, or the Fork that has made the box, brought back
 
 	Metadata map[string]string // StartOptions.Metadata
+	// Egress are the rules of what the box may reach, as Hosts narrow them; nil if its spec has no
+	// Egress. See Service.Egress for what was refused.
+	Egress []string
+	// Hosts are those of StartOptions or of SetHosts; nil if they narrow nothing.
+	Hosts []string
 	// Pauses is when the spec's Lifecycle pauses the box, if nothing uses the box from now on. It
 	// is zero if the box does not run, or is not paused. If other processes use the box too, it may
 	// be later.
 	Pauses time.Time
 	// Ends is when the box is removed: because of StartOptions.Ends, or of the spec's Lifecycle if
-	// the box does not run. It is zero if that is not planned.
-	Ends time.Time
+	// the box does not run. If PauseAtEnd is set, it is paused at the former. It is zero if that is
+	// not planned.
+	Ends       time.Time
+	PauseAtEnd bool          // StartOptions.PauseAtEnd
+	WakeFor    time.Duration // StartOptions.WakeFor
 }
 
 // A URL is the address of a port of a box.
@@ -121,6 +131,8 @@ func (s *Service) info(ctx context.Context, r *place.Record) (*Info, error) {
 	}
 	i.Owner, i.Dir, i.Kept = r.Note.Owner, r.Note.Dir, r.Note.Kept
 	i.Metadata, i.Ends = maps.Clone(r.Note.Metadata), r.Note.Ends
+	i.PauseAtEnd, i.WakeFor = r.Note.PauseAtEnd, r.Note.WakeFor
+	i.Egress, i.Hosts = rulesOf(r), slices.Clone(r.Note.Hosts)
 	if r.Note.Checkpoint != "" && r.Ended {
 		i.Detail = "it is suspended: its memory is on disk"
 	}

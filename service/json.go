@@ -28,6 +28,7 @@ type (
 		Use     *useJSON  `json:"use"`
 
 		Metadata map[string]string `json:"metadata"`
+		Egress   []string          `json:"egress"`
 		Pauses   *time.Time        `json:"pauses_at"`
 		Ends     *time.Time        `json:"ends_at"`
 	}
@@ -55,6 +56,7 @@ type (
 		Image   string            `json:"image"`
 		Limits  limitsJSON        `json:"limits"`
 		Network string            `json:"network"`
+		Egress  []string          `json:"egress"`
 		Life    lifecycleJSON     `json:"lifecycle"`
 	}
 	limitsJSON struct {
@@ -94,7 +96,8 @@ func toJSON(i *Info) *boxJSON {
 		ID: i.ID, Owner: nullable(i.Owner), Spec: i.Spec, Status: i.Status,
 		Detail: nullable(i.Detail), Key: nullable(i.SessionKey),
 		Created: i.Created.UTC(), Dir: nullable(i.Dir), Kept: nullable(string(i.Kept)),
-		Metadata: i.Metadata, Pauses: nullableTime(i.Pauses), Ends: nullableTime(i.Ends),
+		Metadata: i.Metadata, Egress: i.Egress, Pauses: nullableTime(i.Pauses),
+		Ends: nullableTime(i.Ends),
 	}
 	if b.Metadata == nil {
 		b.Metadata = map[string]string{}
@@ -119,9 +122,9 @@ func toJSON(i *Info) *boxJSON {
 }
 
 func (s *Spec) toJSON() *specJSON {
-	c, l := s.Config, s.Lifecycle
+	c, l := s.config(), s.Lifecycle
 	j := &specJSON{ID: s.ID, Env: map[string]string{}, Dir: c.Dir, Ports: []portJSON{},
-		Image: cmp.Or(c.Image, sshbox.DefaultImage), Network: c.Network,
+		Image: cmp.Or(c.Image, sshbox.DefaultImage), Network: c.Network, Egress: s.Egress,
 		Limits: limitsJSON{c.Memory, c.CPUs, max(cmp.Or(c.PIDs, sshbox.DefaultPIDs), 0)},
 		Life: lifecycleJSON{l.Idle.Seconds(), l.Session.Seconds(), l.Keep.Seconds(), l.Wake,
 			l.MaxRunning}}

@@ -24,12 +24,17 @@ func (s *Service) key(r *place.Record) string {
 func (s *Service) idKey(id string) string { return s.mac("id", id)[:22] }
 
 func (s *Service) mac(what string, parts ...string) string {
+	return base64.RawURLEncoding.EncodeToString(s.sum(what, parts...))
+}
+
+// sum returns an HMAC under the service's secret. what names what it is for.
+func (s *Service) sum(what string, parts ...string) []byte {
 	mac := hmac.New(sha256.New, s.secret)
 	fmt.Fprintf(mac, "sandshell %s\x00%s", what, s.name)
 	for _, p := range parts {
 		fmt.Fprintf(mac, "\x00%s", p)
 	}
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	return mac.Sum(nil)
 }
 
 // GetByKey returns the running box that has a session key. The error is ErrNotFound if no running

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
@@ -13,10 +14,12 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// checkQuota returns ErrConflict if the owner has as many boxes as Spec.MaxPerOwner allows. handle
-// is "" before the new box is made. Afterwards it is the new box's, and only boxes that are older
-// count. So if several processes start boxes at once, the oldest stay.
-func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, handle string) error {
+// checkQuota returns ErrConflict if the owner would have more boxes, with n new ones, than
+// Spec.MaxPerOwner allows. handle is "" before the new boxes are made. Afterwards it is that of
+// one, n is 1, and only boxes that are older count. So if several processes start boxes at once,
+// the oldest stay.
+func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, n int,
+	handle string) error {
 	if spec.MaxPerOwner == 0 {
 		return nil
 	}
@@ -33,11 +36,20 @@ func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, ha
 	if older < 0 {
 		older = len(records)
 	}
-	if older >= spec.MaxPerOwner {
-		return fmt.Errorf("%w: owner %q has %d boxes of spec %q, and may have %d: Delete one first",
-			ErrConflict, o.Owner, older, spec.ID, spec.MaxPerOwner)
+	if older > spec.MaxPerOwner-n {
+		return fmt.Errorf("%w: owner %q has %d of the %d boxes that spec %q allows an owner: "+
+			"Delete %s first", ErrConflict, o.Owner, older, spec.MaxPerOwner, spec.ID,
+			numberText(older+n-spec.MaxPerOwner))
 	}
 	return nil
+}
+
+// numberText returns "one" for 1.
+func numberText(n int) string {
+	if n == 1 {
+		return "one"
+	}
+	return strconv.Itoa(n)
 }
 
 // admit checks the quota again, because other processes may have made boxes at the same time. It
@@ -45,7 +57,7 @@ func (s *Service) checkQuota(ctx context.Context, spec *Spec, o StartOptions, ha
 // which only the engine knows.
 func (s *Service) admit(ctx context.Context, spec *Spec, o StartOptions,
 	r *place.Record) (*place.Record, error) {
-	if err := s.checkQuota(ctx, spec, o, r.Handle); err != nil {
+	if err := s.checkQuota(ctx, spec, o, 1, r.Handle); err != nil {
 		return nil, errors.Join(err, s.remove(ctx, r))
 	}
 	if len(spec.Config.Publish) > 0 {
@@ -57,12 +69,14 @@ func (s *Service) admit(ctx context.Context, spec *Spec, o StartOptions,
 // makeBox makes a box, or takes one from the pool. If another process has just taken the ID, the
 // error is ErrConflict.
 func (s *Service) makeBox(ctx context.Context, spec *Spec, o StartOptions) (*place.Record, error) {
-	if err := s.makeRoom(ctx, spec, o.ID); err != nil {
+	if err := s.makeRoom(ctx, spec, 1, o.ID); err != nil {
 		return nil, err
 	}
 	created := time.Now().Round(0) // without the monotonic clock, as a Place returns it
+	n := place.Note{Created: created, Egress: spec.rules(o), Hosts: slices.Clone(o.Hosts),
+		PauseAtEnd: o.PauseAtEnd, WakeFor: o.WakeFor}
 	for c := s.takeReady(spec); c != nil; c = s.takeReady(spec) {
-		r, err := s.handOver(ctx, c, spec, o, created)
+		r, err := s.handOver(ctx, c, o, n)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, errHandover) {
 			return r, err
 		}
@@ -72,7 +86,7 @@ func (s *Service) makeBox(ctx context.Context, spec *Spec, o StartOptions) (*pla
 	if err != nil {
 		return nil, err
 	}
-	return s.handOver(ctx, newConnection(box, handle), spec, o, created)
+	return s.handOver(ctx, newConnection(box, handle), o, n)
 }
 
 // errHandover says that the box itself has failed. Another box may not.
@@ -80,10 +94,12 @@ var errHandover = errors.New("hand over the box")
 
 // handOver gives a box its environment, files and note, and its name if it is from a pool. If that
 // fails, it removes the box. Until the box has both note and name, it counts as being started by
-// this process.
-func (s *Service) handOver(ctx context.Context, c *connection, spec *Spec, o StartOptions,
-	created time.Time) (*place.Record, error) {
-	r := &place.Record{Handle: c.handle, ID: o.ID, Spec: spec.ID, Status: Running, Created: created}
+// this process. n is the note without what o says. If it has a Dir, the box is a copy, and gets no
+// command unless there are variables.
+func (s *Service) handOver(ctx context.Context, c *connection, o StartOptions, n place.Note) (
+	*place.Record, error) {
+	r := &place.Record{Handle: c.handle, ID: o.ID, Spec: o.Spec, Status: Running,
+		Created: n.Created}
 	// Name and HandOver run at once, because the engine needs milliseconds for each.
 	named := guard.Go("the Place", func() error {
 		if !c.pooled {
@@ -91,14 +107,25 @@ func (s *Service) handOver(ctx context.Context, c *connection, spec *Spec, o Sta
 		}
 		return s.place.Name(ctx, c.handle, o.ID)
 	})
-	dir, err := remotebox.HandOver(ctx, c, o.Env, o.Files)
+	var err error
+	if n.Dir == "" || len(o.Env) > 0 {
+		var dir string
+		if dir, err = remotebox.HandOver(ctx, c, o.Env, o.Files); n.Dir == "" {
+			n.Dir = dir
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errHandover, err)
 	} else {
 		now := time.Now()
-		r.Note = &place.Note{Owner: o.Owner, Created: created, Started: now, Used: now, Dir: dir,
-			Metadata: maps.Clone(o.Metadata), Ends: o.Ends.Round(0)}
-		err = s.place.Note(ctx, c.handle, *r.Note)
+		n.Owner, n.Started, n.Used = o.Owner, now, now
+		n.Metadata, n.Ends = maps.Clone(o.Metadata), o.Ends.Round(0)
+		r.Note = &n
+		if err = s.serveExit(ctx, c, r); err != nil {
+			err = fmt.Errorf("Spec.Egress: serve the way out: %w", err)
+		} else {
+			err = s.place.Note(ctx, c.handle, *r.Note)
+		}
 	}
 	if err = errors.Join(err, <-named); err != nil {
 		err = errors.Join(err, s.place.Remove(ctx, c.handle))
@@ -106,5 +133,6 @@ func (s *Service) handOver(ctx context.Context, c *connection, spec *Spec, o Sta
 		return nil, err
 	}
 	s.setConnection(o.ID, c)
+	s.expectEnd(r)
 	return r, nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sandshell/sandshell/service/place"
 )
 
-// makeRoom pauses the least recently used boxes of a spec, so that the box of an id can run without
-// exceeding Lifecycle.MaxRunning.
-func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
+// makeRoom pauses the least recently used boxes of a spec, so that n more can run without exceeding
+// Lifecycle.MaxRunning. The box of an id is not one of those that run already.
+func (s *Service) makeRoom(ctx context.Context, spec *Spec, n int, id string) error {
 	if spec.Lifecycle.MaxRunning == 0 {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (s *Service) makeRoom(ctx context.Context, spec *Spec, id string) error {
 	running := slices.DeleteFunc(records, func(r *place.Record) bool {
 		return r.Spec != spec.ID || r.Status != Running || r.ID == id
 	})
-	return s.pauseLeastUsed(ctx, spec, running, spec.Lifecycle.MaxRunning-1)
+	return s.pauseLeastUsed(ctx, spec, running, spec.Lifecycle.MaxRunning-n)
 }
 
 // pauseLeastUsed pauses all but the n most recently used boxes. It skips boxes whose turn a call

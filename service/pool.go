@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -31,6 +32,14 @@ func (s *Service) newPool(spec *Spec) *pool {
 				}
 				c = newConnection(box, handle)
 				c.pooled = true
+				if spec.Egress == nil {
+					return nil
+				}
+				if err := s.prepare(ctx, c); err != nil {
+					c.release()
+					return errors.Join(fmt.Errorf("Spec.Egress: %w", err),
+						s.place.Remove(context.WithoutCancel(ctx), handle))
+				}
 				return nil
 			})
 			return c, err

@@ -39,6 +39,9 @@ type outcome struct {
 	Idle            bool // ErrIdle
 }
 
+// forks is how many copies the action "fork" makes.
+const forks = 3
+
 // do performs an action.
 func do(ctx context.Context, s *Service, a action) (o outcome) {
 	o.N = a.N
@@ -56,6 +59,8 @@ func do(ctx context.Context, s *Service, a action) (o outcome) {
 		err = s.Resume(ctx, a.ID)
 	case "delete":
 		err = s.Delete(ctx, a.ID)
+	case "fork":
+		_, err = s.Fork(ctx, a.ID, forks, ForkOptions{})
 	case "open", "execute", "wait":
 		err = o.use(ctx, s, a)
 	default:
@@ -110,8 +115,10 @@ func otherSpecs() []*Spec {
 
 // specOf returns the spec of an id of idAt.
 func specOf(id string) string {
-	if strings.HasPrefix(id, "warm") {
-		return "warm"
+	for _, spec := range []string{"warm", "exit"} {
+		if strings.HasPrefix(id, spec) {
+			return spec
+		}
 	}
 	return "cold"
 }
@@ -127,9 +134,16 @@ func runOther(what string) {
 		}
 	}
 	name, obey, _ := strings.Cut(what, " ")
-	store, err := NewSpecs(otherSpecs()...)
+	specs := otherSpecs()
+	c := Config{Name: name, Secret: secret, Every: 100 * time.Millisecond}
+	if at := os.Getenv(outsideVariable); at != "" {
+		specs = append(specs, exitSpec(nil))
+		c.Egress = leadTo(strings.Split(at, " "))
+	}
+	var err error
+	c.Specs, err = NewSpecs(specs...)
 	must(err)
-	s, err := New(Config{Name: name, Specs: store, Secret: secret, Every: 100 * time.Millisecond})
+	s, err := New(c)
 	must(err)
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
@@ -188,11 +202,12 @@ type process struct {
 // processEnded is the error of an action whose outcome the process has not told.
 const processEnded = "the other process has ended"
 
-// startOther starts another process. obey is "obeys" or "".
-func startOther(t *testing.T, name, obey string) *process {
+// startOther starts another process, with more variables. obey is "obeys" or "".
+func startOther(t *testing.T, name, obey string, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "SANDSHELL_TEST_SERVICE="+strings.TrimSpace(name+" "+obey))
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/internal/duplex"
 	"github.com/sandshell/sandshell/service/place"
 )
 
@@ -121,11 +122,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.service.Used(d.id)()
-	// Without full duplex, net/http closes the request's body when the answer begins. The transport
-	// then closes its connection to the box, which cuts the answer. HTTP/2 is always full duplex,
-	// and returns an error here.
-	_ = http.NewResponseController(w).EnableFullDuplex()
-	p.toPort(d, box.Record, box.spec.Ports[i].Port).ServeHTTP(w, r)
+	duplex.Serve(p.toPort(d, box.Record, box.spec.Ports[i].Port), w, r)
 }
 
 // A keyedBox is a box whose session key a request has.
@@ -136,7 +133,7 @@ type keyedBox struct {
 }
 
 // findBox returns the box that a request is for. It returns nil if there is no such box, or if the
-// request does not have its key. It wakes a paused box if the spec says so.
+// request does not have its key. It wakes a paused box if that or its spec says so.
 func (p *proxy) findBox(r *http.Request, d destination) (_ *keyedBox, err error) {
 	idKey := p.service.idKey(d.id)
 	keys := slices.DeleteFunc(keysOf(r, d, p.config.URL.Scheme), func(k string) bool {
@@ -154,7 +151,7 @@ func (p *proxy) findBox(r *http.Request, d destination) (_ *keyedBox, err error)
 	if box == nil && err == nil { // the box may have been started again this very moment
 		box, err = p.keyed(ctx, keys, d.id, p.service.askRecord)
 	}
-	if box == nil || err != nil || box.Status != Paused || !box.spec.Lifecycle.Wake ||
+	if box == nil || err != nil || box.Status != Paused || !wakes(box.Record, box.spec) ||
 		box.Ended && box.Note.Checkpoint == "" {
 		return box, err
 	}
@@ -214,7 +211,7 @@ func (p *proxy) login(w http.ResponseWriter, r *http.Request, d destination, key
 // toPort returns a proxy to a port of a box. It does not keep idle connections. A request on a
 // connection that the box's server has just closed, or that a pause has cut, would fail. And each
 // open connection would keep its box from being idle.
-func (p *proxy) toPort(d destination, r *place.Record, port int) http.Handler {
+func (p *proxy) toPort(d destination, r *place.Record, port int) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetXForwarded()

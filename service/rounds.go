@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/guard"
@@ -41,8 +42,9 @@ func (s *Service) round(ctx context.Context) error {
 		return errors.Join(append(errs, err)...)
 	}
 	s.known.compare(all)
-	present := map[string]bool{} // by handle and by ID
-	running := map[string][]*place.Record{}
+	present := map[string]bool{}            // by handle and by ID
+	running := map[string][]*place.Record{} // by spec
+	var exits []*place.Record
 	for _, r := range all {
 		present[r.Handle] = true
 		if r.ID != "" {
@@ -51,10 +53,17 @@ func (s *Service) round(ctx context.Context) error {
 		switch {
 		case s.abandoned(r):
 			errs = append(errs, s.removeAbandoned(ctx, r))
-		case isOver(r):
-			errs = append(errs, s.removeOver(ctx, r))
+		case endHasCome(r):
+			if leave, ok := s.turns.try(r.ID); ok { // else the next round does it
+				errs = append(errs, s.applyEnd(ctx, r))
+				leave()
+			}
 		case r.ID == "" || r.Note == nil:
 		default:
+			if r.Status == Running {
+				exits = append(exits, r)
+				errs = append(errs, s.followHosts(r))
+			}
 			spec, err := s.specOf(ctx, r)
 			errs = append(errs, err)
 			if spec == nil {
@@ -72,6 +81,7 @@ func (s *Service) round(ctx context.Context) error {
 		}
 	}
 	s.forgetGone(before, present)
+	s.serveExits(exits)
 	return errors.Join(append(errs, s.place.Tidy(ctx))...)
 }
 
@@ -106,6 +116,7 @@ func (s *Service) forgetGone(before map[string]*connection, there map[string]boo
 			delete(s.firstSeen, handle)
 		}
 	}
+	maps.DeleteFunc(s.exitFailures, func(handle, _ string) bool { return !there[handle] })
 	s.mu.Unlock()
 	for _, c := range gone {
 		c.release()

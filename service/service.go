@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sandshell/sandshell/egress"
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service/containers"
@@ -32,9 +34,16 @@ type Config struct {
 	// URL returns the address of a port of a running box, for Info.URLs; see URLs. If it panics,
 	// the call that asks for the box returns an error. If it is nil, Info.URLs is empty.
 	URL func(id string, port Port) string
-	// Every is how often the service applies the Lifecycles, fills the pools, and removes what
-	// killed processes have left. Default: 15 s.
+	// Every is how often the service applies the Lifecycles, fills the pools, removes what killed
+	// processes have left, and serves the ways out that they have served. Default: 15 s.
 	Every time.Duration
+	// Egress changes what the gate of a box is made of, before this process serves the box's way
+	// out: it may add secrets, limits, a log, a cache. Allow has the box's rules already. box has
+	// what Start was given and the box's rules. It is called for each box that has a Spec.Egress
+	// and that this process connects to, from several goroutines. It must not change the box. If it
+	// fails or panics, Start fails, and the way out of a box that exists is not served until a
+	// later call succeeds. Default: the rules alone.
+	Egress func(box *Info, c *egress.Config) error
 }
 
 // A Service manages boxes. Its methods may be called concurrently.
@@ -46,6 +55,7 @@ type Service struct {
 	log    *slog.Logger
 	url    func(id string, port Port) string
 	every  time.Duration
+	egress func(box *Info, c *egress.Config) error
 	turns  turns           // by id
 	known  known           // for the proxy
 	ctx    context.Context // ends when the service closes
@@ -53,12 +63,18 @@ type Service struct {
 	close  func() error   // calls closeOnce once
 	tasks  sync.WaitGroup // calls, and what runs in the background
 
+	ends ends // the timers of the boxes whose ends this process has set
+
+	servesExits atomic.Bool // serveExits is at it
+
 	mu          sync.Mutex
 	closed      bool
 	connections map[string]*connection // by id: the boxes that this process is connected to
 	requests    map[string]*requests   // by id
 	firstSeen   map[string]time.Time   // by handle: when a box that is being started was first seen
 	pools       map[string]*pool       // by spec
+
+	exitFailures map[string]string // by handle: what logExit has logged
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
@@ -90,10 +106,10 @@ func New(c Config) (*Service, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
 		name: c.Name, place: c.Place, store: c.Specs, secret: bytes.Clone(c.Secret), log: c.Logger,
-		url: c.URL, every: c.Every, ctx: ctx, cancel: cancel,
+		url: c.URL, every: c.Every, egress: c.Egress, ctx: ctx, cancel: cancel,
 		turns: turns{byID: map[string]*turn{}}, connections: map[string]*connection{},
 		requests: map[string]*requests{}, firstSeen: map[string]time.Time{},
-		pools: map[string]*pool{},
+		pools: map[string]*pool{}, exitFailures: map[string]string{},
 	}
 	s.close = sync.OnceValue(s.closeOnce)
 	s.tasks.Go(func() { s.runRounds(ctx) })
@@ -119,6 +135,7 @@ func (c *Config) check() error {
 func (s *Service) Specs() Specs { return s.store }
 
 // Close disconnects from all boxes, which go on, and removes the boxes that were only kept ready.
+// Until another process serves the way out of a box (see Spec.Egress), its programs reach nothing.
 // It ends the calls under way and waits for them and for the background work. These calls, and
 // later ones, return sandbox.ErrClosed. Closing again does nothing.
 func (s *Service) Close() error { return s.close() }
@@ -129,6 +146,7 @@ func (s *Service) closeOnce() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.tasks.Wait()
+	s.ends.close()
 	s.mu.Lock()
 	boxes, pools := s.connections, s.pools
 	s.connections, s.pools = map[string]*connection{}, map[string]*pool{}

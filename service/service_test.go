@@ -128,7 +128,7 @@ func TestConflicts(t *testing.T) {
 	start(t, s, StartOptions{Owner: "me"})
 	_, err := s.Start(t.Context(), StartOptions{ID: "c", Owner: "me"})
 	require.ErrorIs(t, err, ErrConflict)
-	require.ErrorContains(t, err, "may have 2")
+	require.ErrorContains(t, err, "has 2 of the 2 boxes")
 	start(t, s, StartOptions{ID: "a", Owner: "me"})
 	start(t, s, StartOptions{Owner: "me", Spec: "other"})
 	start(t, s, StartOptions{Owner: "you"})

@@ -25,6 +25,14 @@ type Spec struct {
 	Ports []Port `spec:"ports"`
 	// Health says how to find out whether a box serves. If it is nil, a box that runs is Running.
 	Health *Health `spec:"health"`
+	// Egress is what programs of the boxes may reach, as texts of rules of package egress, such as
+	// "packages.example.com": at most 200, together at most 8 KiB. The boxes have no network beside
+	// that: Config.Network is "none". A process of the service serves the way out; while none runs,
+	// the boxes reach nothing. If the Place can do it, Config.Outward is set too, so that all
+	// programs are served. A box keeps the rules that it was started with. Config.Egress of the
+	// service adds secrets and limits, and StartOptions.Egress rules of one box. An empty list that
+	// is not nil stands for boxes that have only those. Default: Config.Network alone decides.
+	Egress []string `spec:"egress"`
 	// Env is added to the environment of each box, as "NAME=value". It is not for secrets, because
 	// anyone who can ask the engine sees it (docker inspect): use StartOptions.Env.
 	Env []string `spec:"env"`
@@ -134,7 +142,10 @@ func (s *Spec) Check() error {
 	if s.Config.Name != "" || s.Config.Keep || s.Config.Docker != nil {
 		return invalid("Spec.Config", "the service sets Name, Keep and Docker: leave them out")
 	}
-	if err := s.Config.Check(); err != nil {
+	if err := s.checkEgress(); err != nil {
+		return err
+	}
+	if err := s.config().Check(); err != nil {
 		field, reason, _ := strings.Cut(err.Error(), ": ")
 		return invalid("Spec."+field, "%s", reason)
 	}
@@ -156,7 +167,8 @@ func (s *Spec) Check() error {
 
 // request returns what a Place needs to make a box of the spec.
 func (s *Spec) request(id string, created time.Time) place.Request {
-	r := place.Request{ID: id, Spec: s.ID, Config: s.Config, Created: created}
+	r := place.Request{ID: id, Spec: s.ID, Config: s.config(), Egress: s.Egress != nil,
+		Created: created}
 	r.Config.Env = slices.Concat(s.Config.Env, s.Env)
 	switch l := s.Lifecycle; {
 	case l.Idle != 0:

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -211,7 +212,43 @@ func parseSpec(name string, text []byte) (spec *Spec, isDefault bool, err error)
 		spec.ID = strings.TrimSuffix(name, filepath.Ext(name))
 	}
 	return spec, f.Default || strings.TrimSuffix(name, filepath.Ext(name)) == "default",
-		spec.Check()
+		inFile(format, text, spec.Check())
+}
+
+// inFile returns an *InvalidError about a field as an error about the key of a file, if the file
+// has the key.
+func inFile(format specfile.Format, text []byte, err error) error {
+	var e *InvalidError
+	if !errors.As(err, &e) {
+		return err
+	}
+	key := keyOf(reflect.TypeFor[Spec](), strings.TrimPrefix(e.Field, "Spec."))
+	name, _, _ := strings.Cut(key, "[")
+	line := format.Line(text, name)
+	if key == "" || line == 0 {
+		return err
+	}
+	return &specfile.Error{Line: line, Key: key, Reason: e.Reason}
+}
+
+// keyOf returns the key of a field of a struct, such as "egress[1]" for "Egress[1]". It returns ""
+// if the field has none.
+func keyOf(of reflect.Type, field string) string {
+	field, rest, below := strings.Cut(field, ".")
+	name, index, indexed := strings.Cut(field, "[")
+	f, ok := of.FieldByName(name)
+	key, options, _ := strings.Cut(f.Tag.Get("spec"), ",")
+	switch {
+	case !ok:
+		return ""
+	case below && options == "inline":
+		return keyOf(f.Type, rest)
+	case below || key == "":
+		return ""
+	case indexed:
+		return key + "[" + index
+	}
+	return key
 }
 
 // Get implements Specs.

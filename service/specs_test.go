@@ -3,6 +3,7 @@ package service
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,17 @@ func TestSpecCheck(t *testing.T) {
 		{"Spec.Env", func(s *Spec) { s.Env = []string{"x"} }},
 		{"Spec.Lifecycle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
 		{"Spec.Warm", func(s *Spec) { s.Warm = -1 }},
+		{"Spec.Egress[1]", func(s *Spec) { s.Egress = []string{"a.example.com", "GET"} }},
+		{"Spec.Egress", func(s *Spec) { s.Egress = slices.Repeat([]string{"a.example.com"}, 201) }},
+		{"Spec.Egress", func(s *Spec) {
+			s.Egress = []string{"https://a.example.com/" + strings.Repeat("a", 8<<10)}
+		}},
+		{"Spec.Config.Network", func(s *Spec) {
+			s.Egress, s.Config.Network = []string{}, "bridge"
+		}},
+		{"Spec.Config.Publish", func(s *Spec) {
+			s.Egress, s.Config.Network, s.Config.Publish = []string{}, "", []int{80}
+		}},
 		{"Spec.MaxPerOwner", func(s *Spec) { s.MaxPerOwner = -1 }},
 	} {
 		s := small("a", c.change)
@@ -148,8 +160,12 @@ max_per_owner: 3
 		{"image: x\nports: [8000]", "line 2: ports[0]: it is \"8000\": it has to have keys: " +
 			"name, port"},
 		{"image: x\n---\nimage: y\n", "more than one document"},
-		{"ports: [{name: a-b, port: 1}]", "letters, digits"},
-		{"warm: -1", "negative"},
+		{"image: x\nports: [{name: a-b, port: 1}]", `line 2: ports: the name "a-b"`},
+		{"warm: -1", "line 1: warm: -1 is negative"},
+		{"memory: 4", "line 1: memory: "},
+		{"image: x\negress: [a.example.com, GET]", "line 2: egress[1]: "},
+		{"egress: []\nnetwork: bridge", `line 2: network: "bridge": Spec.Egress needs boxes ` +
+			`without a network: write "none", or leave it out`},
 		{"id: some/other:1\nimage: x\n", "another file has the id"},
 		{"default: true\nimage: x\n", "other.yml is the default too"},
 	} {
@@ -193,6 +209,9 @@ func TestRequest(t *testing.T) {
 	now := time.Now()
 	require.Equal(t, place.Request{ID: "a", Spec: "s", Created: now,
 		Config: sshbox.Config{Env: []string{"A=1", "B=2"}}}, spec.request("a", now))
+	spec.Egress = []string{}
+	require.True(t, spec.request("", now).Egress)
+	require.Equal(t, "none", spec.request("", now).Config.Network)
 	for field, l := range map[string]Lifecycle{"Idle": DefaultLifecycle,
 		"Session": {Session: time.Hour}, "MaxRunning": {MaxRunning: 1}} {
 		spec.Lifecycle = l

@@ -36,30 +36,59 @@ type StartOptions struct {
 	// values of printable text, together at most 4 KiB. Anyone who can ask the engine sees it. If
 	// Start resumes a box, the box keeps the Metadata it has.
 	Metadata map[string]string
-	// Ends is when the service removes the box: within Config.Every after it. If Start resumes a
-	// box, an Ends that is not zero replaces the box's. Default: no end. See SetEnd.
+	// Egress are rules of what the box may reach, beside those of its spec: see Spec.Egress, which
+	// must be set. They are at most 200, together at most 8 KiB. They are kept with the box, so
+	// anyone who can ask the engine sees them. If Start resumes a box, the box keeps the rules it
+	// has.
+	Egress []string
+	// Hosts narrow what the rules of Spec.Egress and Egress allow to these hosts: see
+	// [Service.SetHosts]. Default: they do not. If Start resumes a box, the box keeps its Hosts.
+	Hosts []string
+	// Ends is when the service removes the box. The process that has set it does so at once, and if
+	// that is gone, another within Config.Every. If Start resumes a box, an Ends that is not zero
+	// replaces the box's. Default: no end. See SetEnd.
 	Ends time.Time
+	// PauseAtEnd pauses the box at its end, in place of removing it. The paused box has no end.
+	// Pods cannot be paused: there the error is ErrInvalid. If Start resumes a box, the box keeps
+	// the PauseAtEnd and the WakeFor it has.
+	PauseAtEnd bool
+	// WakeFor resumes the paused box when somebody uses it, as the Wake of the spec's Lifecycle
+	// does, and makes its end that long after. Default: Lifecycle.Wake decides, and changes no end.
+	WakeFor time.Duration
+}
+
+// check returns an error if a field is wrong, but for Spec and Egress. kind is the name of the
+// options that the caller has given, and idField that of their field with the ID.
+func (o *StartOptions) check(kind, idField string) error {
+	switch {
+	case !place.ValidID(o.ID):
+		return invalidArgument(kind+"."+idField, "%q: write a letter or digit, and up to 127 more "+
+			"letters, digits, \"_\", \".\" and \"-\"", o.ID)
+	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) ||
+		strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return invalidArgument(kind+".Owner", "%.200q: write printable text of at most 128 bytes",
+			o.Owner)
+	}
+	if err := checkMetadata(kind+".Metadata", o.Metadata); err != nil {
+		return err
+	}
+	if err := checkEnd(kind+".Ends", o.Ends); err != nil {
+		return err
+	}
+	if err := remotebox.CheckEnv("entry", o.Env); err != nil {
+		return invalidArgument(kind+".Env", "%v", err)
+	}
+	if o.WakeFor < 0 || time.Now().Add(o.WakeFor).After(latestEnd) {
+		return invalidArgument(kind+".WakeFor", "%v: give at least 0, which means that the spec "+
+			"decides, and at most 100 years", o.WakeFor)
+	}
+	return nil
 }
 
 // validate checks o, sets o.Spec if that is empty, and returns the spec.
 func (s *Service) validate(ctx context.Context, o *StartOptions) (spec *Spec, err error) {
-	switch {
-	case !place.ValidID(o.ID):
-		return nil, invalidArgument("StartOptions.ID", "%q: write a letter or digit, and up to "+
-			"127 more letters, digits, \"_\", \".\" and \"-\"", o.ID)
-	case len(o.Owner) > 128 || !utf8.ValidString(o.Owner) ||
-		strings.ContainsFunc(o.Owner, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return nil, invalidArgument("StartOptions.Owner", "%.200q: write printable text of at "+
-			"most 128 bytes", o.Owner)
-	}
-	if err := checkMetadata(o.Metadata); err != nil {
+	if err := o.check("StartOptions", "ID"); err != nil {
 		return nil, err
-	}
-	if err := checkEnd("StartOptions.Ends", o.Ends); err != nil {
-		return nil, err
-	}
-	if err := remotebox.CheckEnv("entry", o.Env); err != nil {
-		return nil, invalidArgument("StartOptions.Env", "%v", err)
 	}
 	if o.Spec == "" {
 		spec, err = s.store.Default(ctx)
@@ -77,7 +106,10 @@ func (s *Service) validate(ctx context.Context, o *StartOptions) (spec *Spec, er
 		return nil, err
 	}
 	o.Spec = spec.ID
-	return spec, spec.Check()
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	return spec, o.checkEgress(spec)
 }
 
 // specsText says which specs there are.
@@ -141,7 +173,7 @@ func (s *Service) startInTurn(ctx context.Context, spec *Spec, o StartOptions,
 				return r, err
 			}
 		}
-		if err := s.checkQuota(ctx, spec, o, ""); err != nil {
+		if err := s.checkQuota(ctx, spec, o, 1, ""); err != nil {
 			return nil, err
 		}
 		r, err := s.makeBox(ctx, spec, o)

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,26 @@ func (t *turns) take(ctx context.Context, id string) (leave func(), err error) {
 		t.leave(id, false)
 		return nil, ctxerr.Of(ctx)
 	}
+}
+
+// takeAll waits for the turns of several ids, in the order of the ids, so that no two calls wait
+// for each other.
+func (t *turns) takeAll(ctx context.Context, ids []string) (leave func(), err error) {
+	var taken []func()
+	leave = func() {
+		for _, leaveOne := range taken {
+			leaveOne()
+		}
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		leaveOne, err := t.take(ctx, id)
+		if err != nil {
+			leave()
+			return nil, err
+		}
+		taken = append(taken, leaveOne)
+	}
+	return leave, nil
 }
 
 // try takes the turn of an id, if no other goroutine has it.

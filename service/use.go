@@ -51,7 +51,8 @@ func (s *Service) lastUse(r *place.Record, now time.Time) time.Time {
 	if c := s.connectionTo(r); c != nil {
 		active, since := c.Activity()
 		busy = busy || active
-		if since.After(last) {
+		joined := c.joined.Load()
+		if since.After(last) && (joined == nil || since.After(*joined)) {
 			last = since
 		}
 	}

@@ -62,5 +62,7 @@ func (e Engine) attach(ctx context.Context, id string, way remotebox.Way) (*Dock
 	if err != nil {
 		return nil, fmt.Errorf("sshbox: attach to box %q: %w", id, err)
 	}
-	return newDockerSSHBox(box, h), nil
+	b := newDockerSSHBox(box, h)
+	b.docker = e.Docker
+	return b, nil
 }

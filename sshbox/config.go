@@ -15,6 +15,12 @@ type Config struct {
 	// Linux image for amd64 or arm64 that has the shell of the sessions. The box has the image's
 	// environment, user and working directory. Default: DefaultImage.
 	Image string `spec:"image"`
+	// Snapshot is the id of a Snapshot, which takes the place of Image: the box has its files, and
+	// its sessions under their ids, the main one too. The other fields are not part of a snapshot,
+	// so they are given again. A variable of Env that the snapshot's box did not have, or had with
+	// another value, is new in the sessions too; else they keep their own. Of a snapshot with
+	// KeptAll, the box has Runtime, Shell and Dir as well. Default: none.
+	Snapshot string
 	// Entrypoint runs the image's entrypoint and command beside the sandbox. They print to the
 	// container's log, and their end does not end the box. Default: they do not run.
 	Entrypoint bool `spec:"entrypoint"`

@@ -127,7 +127,7 @@ func (c DialConfig) connectOnce(ctx context.Context) (*sshconn.Conn, error) {
 }
 
 // timedOut reports whether HandshakeTimeout is over. The dialer's timer may fire a moment before
-// the context's does; timedOut then waits for the context.
+// the context's timer does; timedOut then waits for the context.
 func timedOut(ctx context.Context) bool {
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
 		<-ctx.Done()

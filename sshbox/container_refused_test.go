@@ -97,8 +97,8 @@ func TestContainerSettingsRefused(t *testing.T) {
 		"Config.Runtime: ", "no-such-runtime")
 	wantRefused(t, Config{Image: testImage, Memory: 512}, "Config.Memory: 512 bytes are too few")
 	wantRefused(t, Config{Image: testImage, Platform: "nonsense"}, "Config.Platform", "nonsense")
-	wantRefused(t, Config{Grace: -1}, "Config.Grace: -1ns is negative: leave it out")
-	wantRefused(t, Config{Memory: -1}, "Config.Memory: -1 is negative: leave it out")
+	wantRefused(t, Config{Grace: -1}, "Config.Grace: -1ns is negative: 0 stands for 1s")
+	wantRefused(t, Config{Memory: -1}, "Config.Memory: -1 is negative: 0 stands for no limit")
 	wantRefused(t, Config{Image: testImage, CapAdd: []string{"NO_SUCH"}}, "Config.CapAdd",
 		"NO_SUCH")
 	wantRefused(t, Config{Image: testImage, CPUs: 1000}, "Config.CPUs: ")

@@ -69,9 +69,9 @@ type DialConfig struct {
 	// HandshakeTimeout bounds connecting, key exchange and login together, for each connection.
 	// Default: 15 s.
 	HandshakeTimeout time.Duration
-	// KeepAlive is how often the server is asked whether it is there. If it is negative, the server
-	// is not asked. Without boxd, a box that is lost stays lost. If the network may be silent for
-	// some seconds and come back, choose a longer time. Default: 2 s.
+	// KeepAlive is how often the box asks the server whether it is there. If KeepAlive is negative,
+	// the box does not ask. Without boxd, a box that is lost stays lost. If the network may be
+	// silent for some seconds and come back, choose a longer time. Default: 2 s.
 	KeepAlive time.Duration
 	// KeepAliveMax is the number of unanswered questions after which the machine is lost. Default:
 	// 3, so that calls return ErrLost within 10 s.
@@ -174,15 +174,16 @@ func (c DialConfig) validate() error {
 		field    string
 		value    any
 		negative bool
+		zero     string // what 0 stands for
 	}{
-		{"HandshakeTimeout", c.HandshakeTimeout, c.HandshakeTimeout < 0},
-		{"KeepAliveMax", c.KeepAliveMax, c.KeepAliveMax < 0},
-		{"MaxSessions", c.MaxSessions, c.MaxSessions < 0},
-		{"Grace", c.Grace, c.Grace < 0},
-		{"StartLimit", c.StartLimit, c.StartLimit < 0},
+		{"HandshakeTimeout", c.HandshakeTimeout, c.HandshakeTimeout < 0, "15s"},
+		{"KeepAliveMax", c.KeepAliveMax, c.KeepAliveMax < 0, "3"},
+		{"MaxSessions", c.MaxSessions, c.MaxSessions < 0, "10"},
+		{"Grace", c.Grace, c.Grace < 0, "1s"},
+		{"StartLimit", c.StartLimit, c.StartLimit < 0, "30s"},
 	} {
 		if limit.negative {
-			return negativeError("DialConfig."+limit.field, limit.value)
+			return negativeError("DialConfig."+limit.field, limit.value, limit.zero)
 		}
 	}
 	return nil

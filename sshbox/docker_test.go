@@ -26,13 +26,25 @@ func noContainers(t testing.TB) {
 	dockertest.NoContainers(t)
 }
 
+// noContainersOf fails the test if the engine has containers of an image, which is the test's own.
+// Unlike noContainers, it may run beside other tests.
+func noContainersOf(t *testing.T, image string) {
+	t.Helper()
+	list, err := testEngine(t).ContainerList(t.Context(), client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("ancestor", image)})
+	noError(t, err)
+	for _, c := range list.Items {
+		t.Errorf("left behind: %v of %s", c.Names, image)
+	}
+}
+
 // makeContainer makes a container, as New does.
 func makeContainer(ctx context.Context, c Config) (*dockerHost, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	h, _, err := newHost(ctx, c)
+	h, _, err := newHost(ctx, &c)
 	return h, err
 }
 

@@ -1,6 +1,8 @@
 package sshbox
 
 import (
+	"sync"
+
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
@@ -15,15 +17,20 @@ import (
 //	Background, Job, Jobs                      background jobs
 //	Run                                        a program without a terminal
 //	CopyTo, CopyFrom, Files                    files
+//	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
 //	InitPlugins, AddEnv                        plugins and variables
 //	Lost, Activity                             what is known of the box
-//	Detach, Close, String                      its end and its name
+//	Detach, String                             its end and its name
 type DockerSSHBox struct {
 	*shell
 	*mixin
-	host *dockerHost
+	host   *dockerHost
+	docker DockerClient // Config.Docker or Engine.Docker
+	config *Config      // nil: not known, because the box was attached to
+	fork   *fork        // what it shares with the other boxes of a Fork; nil: nothing
+	closed sync.Once    // for what Close does after the container's end
 }
 
 // Aliases keep the fields of embedded types unexported, so that no caller can assign to them.
@@ -49,3 +56,10 @@ func (b *DockerSSHBox) ContainerID() string { return b.host.container.ID }
 
 // ContainerName returns the container's name.
 func (b *DockerSSHBox) ContainerName() string { return b.host.container.Name }
+
+// Close removes the container: see [shellbox.Box.Close].
+func (b *DockerSSHBox) Close() error {
+	err := b.shell.Close()
+	b.closed.Do(b.fork.release)
+	return err
+}

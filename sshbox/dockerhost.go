@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sandshell/sandshell/internal/boxd/bin"
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/docker"
@@ -19,7 +20,9 @@ type dockerHost struct {
 }
 
 // newHost makes a container and connects to it. If newHost fails, it leaves nothing behind.
-func newHost(ctx context.Context, c Config) (h *dockerHost, image *docker.Image, err error) {
+// If the host was started from the checkpoint of a snapshot, newHost sets c.Runtime, and its boxd
+// has all that was in the other box.
+func newHost(ctx context.Context, c *Config) (h *dockerHost, image *docker.Image, err error) {
 	e, err := openEngine(ctx, "Config.Docker", c.Docker)
 	if err != nil {
 		return nil, nil, err
@@ -29,21 +32,50 @@ func newHost(ctx context.Context, c Config) (h *dockerHost, image *docker.Image,
 			e.Close()
 		}
 	}()
+	var checkpoint *docker.Checkpoint
+	if c.Snapshot != "" {
+		if checkpoint, err = e.FindSnapshot(ctx, c.Snapshot); err != nil {
+			return nil, nil, fmt.Errorf("Config.Snapshot: %w", err)
+		}
+	}
 	if image, err = e.Image(ctx, c.source()); err != nil {
 		return nil, nil, err
 	}
-	h, err = startContainer(ctx, c, e, image)
+	if checkpoint != nil {
+		if err = checkCheckpoint(c, checkpoint, image); err != nil {
+			return nil, nil, err
+		}
+	}
+	h, err = startContainer(ctx, *c, e, image, checkpoint)
 	return h, image, err
+}
+
+// checkCheckpoint returns an error if no box of c can start from a checkpoint. It sets c.Runtime.
+func checkCheckpoint(c *Config, from *docker.Checkpoint, image *docker.Image) error {
+	switch b := bin.For(image.Arch); {
+	case c.Outward:
+		return fmt.Errorf("Config.Outward: %w: a box of snapshot %s has what its box had, which "+
+			"was without", errors.ErrUnsupported, c.Snapshot)
+	case b == nil || b.Sum != from.Boxd:
+		return fmt.Errorf("Config.Snapshot: %w: in the memory of snapshot %s runs a program of "+
+			"another version of sandshell: use that version, or make another snapshot",
+			errors.ErrUnsupported, c.Snapshot)
+	}
+	if c.Runtime == "" {
+		c.Runtime = from.Runtime
+	}
+	return nil
 }
 
 // startContainer makes a container from an image and connects to it. If it succeeds, the host owns
 // the engine.
 func startContainer(ctx context.Context, c Config, e *docker.Engine,
-	image *docker.Image) (*dockerHost, error) {
+	image *docker.Image, checkpoint *docker.Checkpoint) (*dockerHost, error) {
 	spec, err := c.spec(image, e.Address())
 	if err != nil {
 		return nil, err
 	}
+	spec.Checkpoint = checkpoint
 	starting, cancel := context.WithTimeoutCause(ctx, c.StartTimeout,
 		fmt.Errorf("the container did not come up within %v: %w", c.StartTimeout,
 			context.DeadlineExceeded))
@@ -77,8 +109,12 @@ func startContainer(ctx context.Context, c Config, e *docker.Engine,
 // the engine.
 func connect(ctx context.Context, e *docker.Engine, c *docker.Container,
 	way remotebox.Way) (*dockerHost, error) {
-	h, err := client.Connect(ctx, client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep,
-		Joins: bool(way), Patience: c.Linger, Logger: c.Logger.With("container", c.Name)})
+	config := client.Config{Name: "DockerSSHBox", Place: c, Keep: c.Keep,
+		Joins: bool(way), Patience: c.Linger, Logger: c.Logger.With("container", c.Name)}
+	if c.Checkpoint != nil {
+		config.Renews = c.Box
+	}
+	h, err := client.Connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -166,10 +166,10 @@ func (k *hostKeys) check(address string, remote net.Addr, key ssh.PublicKey) err
 	return wrong
 }
 
-// algorithms returns the kinds of the machine's known keys. A server with several host keys shows
-// the first kind that it is asked for. If that key were not in known_hosts, the machine would seem
-// to be the wrong one. If the machine is not known, algorithms returns nil, which stands for the
-// defaults.
+// algorithms returns the kinds of the machine's known keys. A server with several host keys shows a
+// key of the first kind that the client asks for. If that key were not in known_hosts, the machine
+// would seem to be the wrong one. If the machine is not known, algorithms returns nil, which stands
+// for the defaults.
 func (k *hostKeys) algorithms(address string, remote net.Addr) []string {
 	if !k.fromFiles {
 		return nil

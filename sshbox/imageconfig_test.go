@@ -14,6 +14,7 @@ import (
 
 // TestImageUserIsAName makes boxes for users by name, which the image's /etc/passwd has or has not.
 func TestImageUserIsAName(t *testing.T) {
+	t.Parallel()
 	passwd := "root:x:0:0::/:/bin/sh\nann:x:4711:4712:Ann:/home:/bin/sh\n"
 	name := commitImage(t, bareImage, map[string]string{"etc/passwd": passwd,
 		"etc/group": "root:x:0:\nstaff:x:4712:\n", "home/file": "mine"}, "USER ann")
@@ -38,15 +39,15 @@ func TestImageUserIsAName(t *testing.T) {
 				t.Errorf("no %q in %q", w, err)
 			}
 		}
-		noContainers(t)
+		noContainersOf(t, name)
 	}
-	_, err := New(t.Context(), Config{Image: commitImage(t, shellImage, nil, "USER nobody"),
-		Network: "none"})
+	name = commitImage(t, shellImage, nil, "USER nobody")
+	_, err := New(t.Context(), Config{Image: name, Network: "none"})
 	if err == nil || !strings.Contains(err.Error(), "nobody") ||
 		!strings.Contains(err.Error(), "Config.User") {
 		t.Errorf("an image whose USER does not exist in it: %v", err)
 	}
-	noContainers(t)
+	noContainersOf(t, name)
 }
 
 // boxLogs returns what docker logs shows of a box.
@@ -69,6 +70,7 @@ func containerLogs(t *testing.T, d *client.Client, id string) string {
 
 // TestImageEntrypoint shows that an image's command runs only if Config.Entrypoint is set.
 func TestImageEntrypoint(t *testing.T) {
+	t.Parallel()
 	changes := []string{`ENTRYPOINT ["/start", "one"]`, `CMD ["two words"]`}
 	if !dockertest.Podman(t, testEngine(t)) { // Podman commits no health check
 		changes = append(changes,
@@ -108,12 +110,12 @@ func TestImageEntrypoint(t *testing.T) {
 	}
 	noError(t, box.Close())
 	wantRemoved(t, box)
-	noContainers(t)
+	noContainersOf(t, name)
 
 	// An entrypoint that keeps running gets the signals that are sent to the container.
-	box = newBox(t, Config{Image: commitImage(t, bareImage, nil,
-		`ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`),
-		Network: "none", Entrypoint: true})
+	name = commitImage(t, bareImage, nil,
+		`ENTRYPOINT ["sh", "-c", "trap 'echo reloaded' HUP; echo serving; while :; do sleep 0.05; done"]`)
+	box = newBox(t, Config{Image: name, Network: "none", Entrypoint: true})
 	waitFor(t, "the entrypoint", func() bool {
 		return strings.Contains(boxLogs(t, box), "serving")
 	})
@@ -124,7 +126,7 @@ func TestImageEntrypoint(t *testing.T) {
 	expect(t, box, "echo here", 0, "here\n")
 	noError(t, box.Close())
 	wantRemoved(t, box)
-	noContainers(t)
+	noContainersOf(t, name)
 
 	// An image with a CMD alone, and one whose entrypoint cannot be started.
 	box = newBox(t, Config{Image: commitImage(t, bareImage, nil, `CMD ["echo", "a command"]`),
@@ -133,13 +135,13 @@ func TestImageEntrypoint(t *testing.T) {
 		return strings.Contains(boxLogs(t, box), "a command\n")
 	})
 	noError(t, box.Close())
-	_, err = New(t.Context(), Config{Image: commitImage(t, bareImage, nil,
-		`ENTRYPOINT ["/no/such/program"]`), Network: "none", Entrypoint: true})
+	name = commitImage(t, bareImage, nil, `ENTRYPOINT ["/no/such/program"]`)
+	_, err = New(t.Context(), Config{Image: name, Network: "none", Entrypoint: true})
 	if err == nil || !strings.Contains(err.Error(), "start the image's command") ||
 		!strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("an entrypoint that does not exist: %v", err)
 	}
-	noContainers(t)
+	noContainersOf(t, name)
 }
 
 // TestImageStartupFile makes a box of an image that sets ENV, the startup file of POSIX shells. The
@@ -196,6 +198,7 @@ func TestImageDirectoryClosed(t *testing.T) {
 // TestImageWithOurDirectory makes boxes of an image that has files in boxd's directory. The mount
 // of boxd covers them.
 func TestImageWithOurDirectory(t *testing.T) {
+	t.Parallel()
 	name := commitImage(t, bareImage, map[string]string{".sandshell/boxd": "#!/bin/sh\necho mine\n",
 		".sandshell/other": ""})
 	for _, caps := range [][]string{nil, {"SYS_ADMIN"}} {
@@ -203,5 +206,5 @@ func TestImageWithOurDirectory(t *testing.T) {
 		expect(t, box, "ls /.sandshell; [ $(wc -c </.sandshell/boxd) -gt 1000000 ]", 0, "boxd\n")
 		noError(t, box.Close())
 	}
-	noContainers(t)
+	noContainersOf(t, name)
 }

@@ -288,3 +288,27 @@ func TestJoinCutEnds(t *testing.T) {
 	require.ErrorIs(t, errorOf(closed.Execute(ctx, "echo no")), sandbox.ErrClosed)
 	require.NoError(t, first.Lost(ctx))
 }
+
+// TestJoinLike has a program copy sessions and the box under ids that another one has just taken:
+// what runs there goes on.
+func TestJoinLike(t *testing.T) {
+	t.Parallel()
+	testEngine(t)
+	first := newBox(t, Config{Image: testImage, Network: "none"})
+	second := join(t, first)
+	expect(t, second, "X=5", 0, "")
+	opened, err := first.Open(t.Context())
+	require.NoError(t, err)
+	expect(t, opened, "Y=6", 0, "")
+	like, err := second.Open(t.Context(), sandbox.Like(second))
+	require.NoError(t, err)
+	require.NotEqual(t, opened.ID(), like.ID())
+	expect(t, like, "echo $X", 0, "5\n")
+	expect(t, opened, "echo $Y", 0, "6\n")
+	for _, box := range []*DockerSSHBox{first, second} {
+		s := snapshot(t, box)
+		require.Empty(t, s.Lost)
+	}
+	expect(t, opened, "echo $Y", 0, "6\n")
+	require.Len(t, first.Sessions(), 3)
+}

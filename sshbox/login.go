@@ -122,8 +122,8 @@ func (l *login) close() {
 }
 
 // login collects the methods, in ssh's order: keys, the server's questions, the password. The keys
-// are Signer, then those in files, then the agent's. They are one method, but the server counts
-// each key: OpenSSH hangs up after six (MaxAuthTries).
+// are Signer, those in files, and the agent's, in this order. They are one method, but the server
+// counts each key: OpenSSH hangs up after six (MaxAuthTries).
 func (c DialConfig) login(ctx context.Context) (*login, error) {
 	l := &login{ctx: ctx, answer: c.Answer}
 	unspecified := c.Signer == nil && len(c.KeyFiles) == 0 && !c.Agent &&
@@ -189,7 +189,8 @@ func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	return nil, l.refused(c.AllowedMethods, nil)
 }
 
-// failed returns a *LoginError if a handshake's error means that the login was refused; else nil.
+// failed returns a *LoginError if the error of a handshake means that the server has refused the
+// login. Otherwise it returns nil.
 func (l *login) failed(err error) *LoginError {
 	var refused *LoginError
 	switch {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/internal/sshlogin"
 )
 
@@ -22,7 +21,7 @@ type Machine struct {
 // ID, State, Created, Keep and Owner are set. State is "running", or "dead" if boxd was killed.
 func (m Machine) List(ctx context.Context) ([]BoxInfo, error) {
 	var boxes []BoxInfo
-	err := m.visit(ctx, "list boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
+	err := m.visit(ctx, "list boxes", func(m *sshlogin.Machine, login sshlogin.Login) error {
 		list, err := m.List(ctx, login)
 		for _, b := range list {
 			info := BoxInfo{ID: b.ID, State: "running", Created: b.Created, Keep: b.Keep,
@@ -83,7 +82,7 @@ func (m Machine) attach(ctx context.Context, id string, way remotebox.Way) (*SSH
 // Reap removes what is left of boxes whose boxd was killed: programs that still run, and files. It
 // returns the number of such boxes. Dial does the same.
 func (m Machine) Reap(ctx context.Context) (removed int, err error) {
-	err = m.visit(ctx, "reap boxes", func(m *sshlogin.Machine, login *sshhost.Host) error {
+	err = m.visit(ctx, "reap boxes", func(m *sshlogin.Machine, login sshlogin.Login) error {
 		removed, err = m.Reap(ctx, login)
 		return err
 	})
@@ -93,14 +92,14 @@ func (m Machine) Reap(ctx context.Context) (removed int, err error) {
 // Prune removes all versions of boxd's program from the machine. Running boxes go on, and the next
 // Dial brings the program again.
 func (m Machine) Prune(ctx context.Context) error {
-	return m.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login *sshhost.Host) error {
+	return m.visit(ctx, "remove boxd", func(m *sshlogin.Machine, login sshlogin.Login) error {
 		return m.Prune(ctx, login)
 	})
 }
 
 // visit logs in, calls do, and logs out. what says in errors what was being done.
 func (m Machine) visit(ctx context.Context, what string,
-	do func(*sshlogin.Machine, *sshhost.Host) error) error {
+	do func(*sshlogin.Machine, sshlogin.Login) error) error {
 	c, err := m.withDefaults()
 	if err != nil {
 		return err

@@ -13,7 +13,13 @@ import (
 
 // machine returns the machine, which logs in again after each cut.
 func (c DialConfig) machine() *sshlogin.Machine {
-	return &sshlogin.Machine{Login: c.logIn, Refused: refusal, Dir: c.Boxd, Logger: c.Logger}
+	return &sshlogin.Machine{Login: func(ctx context.Context) (sshlogin.Login, error) {
+		login, err := c.logIn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return login, nil
+	}, Refused: refusal, Dir: c.Boxd, Logger: c.Logger}
 }
 
 // refusal returns why a login must not be tried again, or "" if it may succeed later. A wrong host
@@ -40,7 +46,8 @@ type machineHost struct {
 	closed  error // what Close returns
 }
 
-// join connects to a running boxd, as an owner. key is that of its Start; nil: there was none.
+// join connects to a running boxd, as an owner. key is the key of its Start, or nil if this program
+// has not started it.
 func (c DialConfig) join(ctx context.Context, boxd *sshlogin.Box, way remotebox.Way,
 	key *client.Key) (*machineHost, error) {
 	h, err := client.Connect(ctx, client.Config{

@@ -47,7 +47,7 @@ type Machines struct {
 	freed chan struct{} // closed, and replaced, when a slot is given back
 }
 
-// slots are what is known of one machine.
+// slots is what is known of one machine.
 type slots struct {
 	free   int
 	failed time.Time // when it last could not be used; zero if it could
@@ -176,7 +176,7 @@ func (m *Machines) New(ctx context.Context, s sandbox.Spec) (sandbox.Sandbox, er
 	}
 }
 
-// failureMemory is how long a machine that could not be used is taken last.
+// failureMemory is how long after a failure a machine is taken last.
 const failureMemory = time.Minute
 
 // acquire takes a slot of the best machine for which tried has no error. If there is no such
@@ -228,7 +228,7 @@ func (m *Machines) release(i int) {
 	m.freed = make(chan struct{})
 }
 
-// note keeps when a machine could not be used; zero if it could.
+// note records when a machine could not be used, or the zero time if it could.
 func (m *Machines) note(i int, failed time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

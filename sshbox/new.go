@@ -15,6 +15,10 @@ import (
 // image first if Config.Pull says so. Close removes the container. If New fails, or if ctx ends
 // before New has returned, no container is left.
 //
+// With Config.Snapshot the sessions are those of the snapshot. If the box cannot have all of them
+// as they were (because the Config is another one, for example), the error is a
+// *sandbox.IncompleteError.
+//
 // The container has the labels sandshell (this library's version), sandshell.box, sandshell.host
 // and sandshell.pid (the process that owns it). Unless Config.Keep is set, the container ends and
 // is removed once this process has been gone for Config.Linger.
@@ -31,17 +35,37 @@ func makeBox(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Plugins) > 0 {
-		return newWithPlugins(ctx, c)
+	switch {
+	case len(c.Plugins) == 0:
+		return newBare(ctx, c)
+	case c.Snapshot != "": // they are set up there, or in this box only
+		box, err := newBare(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if err := box.InitPlugins(ctx, c.Plugins...); err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
+		return box, nil
 	}
-	return newBare(ctx, c)
+	return newWithPlugins(ctx, c)
 }
 
 // newBare makes a box without plugins.
 func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
-	h, image, err := newHost(ctx, c)
+	h, image, err := newHost(ctx, &c)
 	if err != nil {
 		return nil, err
+	}
+	if h.container.Checkpoint != nil {
+		return newCopy(ctx, c, h)
+	}
+	var state []byte // of the sessions
+	if c.Snapshot != "" {
+		state, err = h.engine.TakeState(ctx, h.container.ID, shellbox.MaxSaved)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("snapshot %s: %w", c.Snapshot, err), h.Close())
+		}
 	}
 	dir := c.Dir
 	if dir == "" {
@@ -53,7 +77,41 @@ func newBare(ctx context.Context, c Config) (*DockerSSHBox, error) {
 		err = remotebox.ExplainStart("Config", "the image", c.Dir, c.Shell, err)
 		return nil, fmt.Errorf("container from image %q: %w", c.Image, err)
 	}
-	return newDockerSSHBox(box, h), nil
+	if c.Snapshot != "" {
+		if err := shellbox.Restore(ctx, box, state, c.Env); err != nil {
+			return nil, errors.Join(fmt.Errorf("snapshot %s: %w", c.Snapshot, err), box.Close())
+		}
+	}
+	b := newDockerSSHBox(box, h)
+	b.config, b.docker = &c, c.Docker
+	return b, nil
+}
+
+// newCopy makes a box of a container that was started from a checkpoint, with an identity of its
+// own.
+func newCopy(ctx context.Context, c Config, h *dockerHost) (*DockerSSHBox, error) {
+	fail := func(err error, closing error) error {
+		return errors.Join(fmt.Errorf("snapshot %s: %w", c.Snapshot, err), closing)
+	}
+	env, err := h.container.Environ(ctx)
+	var changed []string
+	if err == nil {
+		changed, err = h.TakeIdentity(ctx, env, c.Linger, c.Keep)
+	}
+	if err != nil {
+		return nil, fail(err, h.Close())
+	}
+	box, err := shellbox.Attach(ctx, h, shellbox.Options{Grace: c.Grace, StartLimit: c.StartLimit,
+		Logger: c.Logger})
+	if err != nil {
+		return nil, fail(err, h.Close())
+	}
+	if err := shellbox.Renew(ctx, box, changed); err != nil {
+		return nil, fail(err, box.Close())
+	}
+	b := newDockerSSHBox(box, h)
+	b.config, b.docker = &c, c.Docker
+	return b, nil
 }
 
 // workDir returns the image's working directory, or "/" if the user may not enter it. "" stands for

@@ -30,7 +30,9 @@ func needImage(t testing.TB, name string) *client.Client {
 // newBox makes a box, which it closes when the test ends.
 func newBox(t testing.TB, c Config) *DockerSSHBox {
 	t.Helper()
-	needImage(t, c.Image)
+	if c.Snapshot == "" {
+		needImage(t, c.Image)
+	}
 	timeout := time.Minute
 	if len(c.Plugins) > 0 {
 		timeout = 10 * time.Minute // setups download, and a mirror may be slow

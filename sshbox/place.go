@@ -56,6 +56,42 @@ func (p Place) New(ctx context.Context, s sandbox.Spec) (sandbox.Sandbox, error)
 	return box, nil
 }
 
+// Snapshot keeps a box of this place, for NewFrom: see [DockerSSHBox.Snapshot]. What a copy would
+// lack is a *sandbox.IncompleteError. The caller removes the snapshot with RemoveSnapshot. If this
+// program is killed, New or [Engine.Reap] of another one removes it.
+func (p Place) Snapshot(ctx context.Context, box sandbox.Sandbox) (id string, err error) {
+	b, ok := sandbox.As[*DockerSSHBox](box)
+	if !ok {
+		return "", fmt.Errorf("sshbox: snapshot: %w: %s is no container", errors.ErrUnsupported,
+			box)
+	}
+	s, err := b.snapshot(ctx, true, nil)
+	if err != nil {
+		return "", fmt.Errorf("sshbox: snapshot: %w", err)
+	}
+	return s.ID, nil
+}
+
+// NewFrom makes a container of a snapshot, and otherwise for a Spec. Spec.Image does not count.
+func (p Place) NewFrom(ctx context.Context, snapshot string, s sandbox.Spec) (sandbox.Sandbox,
+	error) {
+	c, err := p.config(s)
+	if err != nil {
+		return nil, fmt.Errorf("sshbox: %w", err)
+	}
+	c.Image, c.Snapshot = "", snapshot
+	box, err := New(ctx, c)
+	if err != nil {
+		return nil, boxspec.Making(s, err)
+	}
+	return box, nil
+}
+
+// RemoveSnapshot removes a snapshot: see [Snapshot.Remove].
+func (p Place) RemoveSnapshot(ctx context.Context, id string) error {
+	return (&Snapshot{ID: id, engine: p.engine()}).Remove(ctx)
+}
+
 // config returns the Config of a box for a Spec.
 func (p Place) config(s sandbox.Spec) (Config, error) {
 	c := p.Config

@@ -15,8 +15,8 @@ import (
 	"github.com/sandshell/sandshell/internal/docker"
 )
 
-// newWithPlugins makes a box with c.Plugins, from an image in which they are set up. If there is no
-// such image, newWithPlugins makes it.
+// newWithPlugins makes a box with c.Plugins from an image in which they are set up. If there is no
+// such image, newWithPlugins makes the image first.
 func newWithPlugins(ctx context.Context, c Config) (*DockerSSHBox, error) {
 	for attempt := 1; ; attempt++ {
 		kept, err := keptImage(ctx, c)

@@ -34,7 +34,7 @@ func NewPool(c Config, size int) (*Pool, error) {
 			c.Name)
 	}
 	if size < 0 {
-		return nil, fmt.Errorf("sshbox: size of the pool: %d is negative: give 0 or more", size)
+		return nil, fmt.Errorf("sshbox: NewPool: size: %d is negative: give 0 or more", size)
 	}
 	full, err := c.withDefaults()
 	if err != nil {
@@ -51,7 +51,7 @@ func NewPool(c Config, size int) (*Pool, error) {
 // removes those that have died. If no box is ready, Get makes one, as New does. If Get fails, it
 // leaves no box behind.
 func (p *Pool) Get(ctx context.Context, h Handover) (*DockerSSHBox, error) {
-	box, err := remotebox.Take(ctx, h.Env, h.Files, p.takeOrMake, (*DockerSSHBox).discard,
+	box, err := remotebox.HandOut(ctx, h.Env, h.Files, p.takeOrMake, (*DockerSSHBox).discard,
 		func(box *DockerSSHBox, err error) {
 			p.config.log().Warn("a box of the pool has died", "container", box.ContainerName(),
 				"error", err)

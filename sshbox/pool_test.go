@@ -2,6 +2,7 @@ package sshbox
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -34,8 +35,11 @@ func getBox(t testing.TB, p *Pool, h Handover) *DockerSSHBox {
 
 // TestPool takes boxes from a pool, with variables and files of the handover.
 func TestPool(t *testing.T) {
+	t.Parallel()
 	d := needImage(t, dockertest.Busybox)
-	c := Config{Image: dockertest.Busybox, Network: "none"}
+	const label = "sandshell-test-pool" // on this test's containers only
+	own := fmt.Sprint(os.Getpid())
+	c := Config{Image: dockertest.Busybox, Network: "none", Labels: map[string]string{label: own}}
 	p := newPool(t, c, 1)
 	waitFilled := func() {
 		t.Helper()
@@ -61,10 +65,14 @@ func TestPool(t *testing.T) {
 
 	// The pool hands out no box that has ended. If it is empty, it makes one.
 	waitFilled()
-	list, err := Engine{Docker: d}.List(t.Context())
+	list, err := d.ContainerList(t.Context(), client.ContainerListOptions{
+		Filters: client.Filters{}.Add("label", label+"="+own)})
 	noError(t, err)
-	for _, b := range list {
-		if b.Owner.PID == os.Getpid() && b.ID != box.ContainerID() {
+	if len(list.Items) != 2 {
+		t.Fatalf("%d containers, want the box and one in the pool", len(list.Items))
+	}
+	for _, b := range list.Items {
+		if b.ID != box.ContainerID() {
 			_, err = d.ContainerKill(t.Context(), b.ID, client.ContainerKillOptions{Signal: "KILL"})
 			noError(t, err)
 		}

@@ -14,8 +14,8 @@ import (
 // Reap leaves running boxes alone: they are kept, or end by themselves. It leaves a box of package
 // service that has ended alone too, because the service may start it again. It also removes the
 // containers that this program could not remove because the engine did not answer New or Close,
-// whether they run or not. On this machine, Reap removes the directories of SSHConfig that killed
-// programs of this user have left.
+// whether they run or not, and the images of Forks whose program was killed. On this machine, Reap
+// removes the directories of SSHConfig that killed programs of this user have left.
 func (e Engine) Reap(ctx context.Context) (removed int, err error) {
 	engine, err := e.open(ctx)
 	if err != nil {
@@ -46,13 +46,13 @@ func (e Engine) Remove(ctx context.Context, id string) error {
 
 // Pruned is what Engine.Prune has removed.
 type Pruned struct {
-	Images  []string // the names of images with plugins and of images of BuildImage
+	Images  []string // the names of images with plugins, of BuildImage, and of snapshots
 	Volumes []string // package caches, and boxd of other versions
 }
 
 // Prune removes what the engine keeps for later boxes: images with plugins (Config.Plugins), images
-// of BuildImage, package caches (Config.PackageCache), and volumes with boxd of other versions of
-// this library. All of these are made again when they are needed.
+// of BuildImage, snapshots, package caches (Config.PackageCache), and volumes with boxd of other
+// versions of this library. All of these but snapshots are made again when they are needed.
 //
 // If images are given, base images by name or id, Prune removes only what was made for those, and
 // of BuildImage's images only the given ones. It leaves what a container uses.

@@ -3,9 +3,11 @@
 package sshbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +31,9 @@ type ownEngine struct {
 	liveRestore bool     // it keeps its containers while it restarts
 	tcp         *os.File // a listener on which the engine serves TLS too, or nil
 	keys        string   // the directory of the keys for TLS
+	config      string   // the contents of config.json; "": {}
+	flags       []string // of dockerd; nil: those that do with bareImage
+	images      []string // that it has; nil: bareImage
 }
 
 // startOwnEngine starts an engine that has bareImage. live says whether it keeps its containers
@@ -50,7 +55,8 @@ func (e *ownEngine) setUp(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "engine-") // short, because sockets are below it
 	noError(t, err)
 	e.dir = dir
-	noError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o600))
+	noError(t, os.WriteFile(filepath.Join(dir, "config.json"),
+		[]byte(cmp.Or(e.config, "{}")), 0o600))
 	e.client, err = client.New(client.WithHost("unix://" + filepath.Join(dir, "socket")))
 	noError(t, err)
 	t.Cleanup(func() {
@@ -64,16 +70,22 @@ func (e *ownEngine) setUp(t *testing.T) {
 		waitFor(t, "the engine's files to be gone", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	e.start(t)
-	image, err := d.ImageSave(t.Context(), []string{bareImage})
+	if e.images == nil {
+		e.images = []string{bareImage}
+	}
+	saved, err := d.ImageSave(t.Context(), e.images)
 	noError(t, err)
-	defer image.Close()
-	loaded, err := e.client.ImageLoad(t.Context(), image)
+	defer saved.Close()
+	loaded, err := e.client.ImageLoad(t.Context(), saved)
 	noError(t, err)
+	io.Copy(io.Discard, loaded) // the engine tells when it is done
 	noError(t, loaded.Close())
-	waitFor(t, "the image", func() bool {
-		_, err := e.client.ImageInspect(t.Context(), bareImage)
-		return err == nil
-	})
+	for _, image := range e.images {
+		waitFor(t, "the image", func() bool {
+			_, err := e.client.ImageInspect(t.Context(), image)
+			return err == nil
+		})
+	}
 }
 
 // start starts the engine, and waits until it answers.
@@ -95,7 +107,11 @@ func (e *ownEngine) start(t *testing.T) {
 	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.liveRestore),
 		"--config-file", at("config.json"), "--data-root", at("root"), "--exec-root", at("exec"),
 		"--pidfile", at("pid"), "-H", "unix://"+at("socket"), "--bridge", "none",
-		"--iptables=false", "--ip6tables=false", "--storage-driver", "vfs")...)
+		"--iptables=false", "--ip6tables=false")...)
+	if e.flags == nil {
+		e.flags = []string{"--storage-driver", "vfs"}
+	}
+	e.dockerd.Args = append(e.dockerd.Args, e.flags...)
 	// A containerd that is slow to start is killed. Before that it writes its stacks to TMPDIR.
 	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.dir)
 	if e.tcp != nil {

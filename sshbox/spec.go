@@ -13,7 +13,7 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 )
 
-// source says which image the engine has to provide, and from where.
+// source says which image the engine must have, and where the image comes from.
 func (c Config) source() docker.Source {
 	s := docker.Source{Name: c.Image, Pull: docker.Pull(c.Pull), Platform: c.Platform,
 		RegistryAuth: c.RegistryAuth}

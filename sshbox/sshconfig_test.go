@@ -268,6 +268,7 @@ func quoted(s string) string { return `"` + s + `"` }
 
 // TestSSHConfigOfTwoBoxes shows that each box has a configuration and a key of its own.
 func TestSSHConfigOfTwoBoxes(t *testing.T) {
+	t.Parallel()
 	testEngine(t)
 	needClients(t)
 	var people []*sshClient

@@ -36,7 +36,10 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.Check(); err != nil {
 		return c, err
 	}
-	if c.Image == "" {
+	switch {
+	case c.Snapshot != "":
+		c.Image, c.Pull = c.Snapshot, PullNever
+	case c.Image == "":
 		c.Image = DefaultImage
 	}
 	if c.Linger == 0 {
@@ -124,25 +127,37 @@ func (c Config) Check() error {
 		field    string
 		value    any
 		negative bool
+		zero     string // what 0 stands for
 	}{
-		{"Memory", c.Memory, c.Memory < 0},
-		{"CPUs", c.CPUs, c.CPUs < 0},
-		{"ShmSize", c.ShmSize, c.ShmSize < 0},
-		{"StartTimeout", c.StartTimeout, c.StartTimeout < 0},
-		{"Grace", c.Grace, c.Grace < 0},
-		{"StartLimit", c.StartLimit, c.StartLimit < 0},
+		{"Memory", c.Memory, c.Memory < 0, "no limit"},
+		{"CPUs", c.CPUs, c.CPUs < 0, "no limit"},
+		{"ShmSize", c.ShmSize, c.ShmSize < 0, "the engine's default"},
+		{"StartTimeout", c.StartTimeout, c.StartTimeout < 0, "1m"},
+		{"Grace", c.Grace, c.Grace < 0, "1s"},
+		{"StartLimit", c.StartLimit, c.StartLimit < 0, "30s"},
 	} {
 		if limit.negative {
-			return negativeError("Config."+limit.field, limit.value)
+			return negativeError("Config."+limit.field, limit.value, limit.zero)
 		}
 	}
 	return nil
 }
 
-// checkImage looks at Image and Platform.
+// checkImage looks at Image, Snapshot and Platform.
 func (c Config) checkImage() error {
 	if err := remotebox.CheckImage("Config.Image", c.Image); err != nil {
 		return err
+	}
+	if err := remotebox.CheckImage("Config.Snapshot", c.Snapshot); err != nil {
+		return err
+	}
+	if c.Snapshot != "" && c.Image != "" && c.Image != c.Snapshot {
+		return fmt.Errorf("Config.Image: Config.Snapshot %q takes the place of image %q: leave "+
+			"one of them out", c.Snapshot, c.Image)
+	}
+	if c.Snapshot != "" && c.ReadOnlyRoot {
+		return errors.New("Config.ReadOnlyRoot: the state of the sessions, which may be secret, " +
+			"could not be removed from a box of a Snapshot: leave ReadOnlyRoot or Snapshot out")
 	}
 	if c.Platform == "" {
 		return nil
@@ -157,10 +172,9 @@ func (c Config) checkImage() error {
 	return nil
 }
 
-// negativeError says that a field with a default is negative.
-func negativeError(field string, value any) error {
-	return fmt.Errorf("%s: %v is negative: leave it out for the default, or give more than 0",
-		field, value)
+// negativeError says that a field is negative, and what 0 stands for.
+func negativeError(field string, value any, zero string) error {
+	return fmt.Errorf("%s: %v is negative: 0 stands for %s", field, value, zero)
 }
 
 func checkLinger(field string, linger time.Duration) error {

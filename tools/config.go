@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Config has the settings of a set of tools. Box, Shell, Jobs, Files, Python, Skills and Browser
-// each use the fields that concern them. The zero value is usable.
+// A Config has the settings of a set of tools. Box, Shell, Jobs, Files, History, Python, Skills and
+// Browser each use the fields that concern them. The zero value is usable.
 type Config struct {
 	// MaxReply is the greatest size of a reply's text, in bytes. The least value is MinReply.
 	// Default: DefaultMaxReply, 16 KiB.
@@ -27,6 +27,9 @@ type Config struct {
 	// Skills gives Box the tools of Skills too, with the prefix "skill_". The box then needs the
 	// plugin agentskills.
 	Skills bool
+	// History gives Box the tools checkpoint and restore, for the files of this directory of the
+	// box. A relative path starts at the main session's directory. Default: none.
+	History string
 	// Egress is the box's way out, such as an *egress.Exit. With it, the descriptions of run and
 	// python say what programs may reach, and the replies of all tools that run something in the
 	// box tell what was refused since the last reply. Default: none. A nil pointer is none too.

@@ -36,7 +36,8 @@ func TestConversations(t *testing.T) {
 	t.Parallel()
 	for name, plugins := range map[string][]plugin.Plugin{
 		"shell": nil, "screen": nil, "files": nil, "search": nil, "jobs": nil,
-		"skills": {agentskills.Plugin()}, "python": {jupyter.Plugin()},
+		"history": nil,
+		"skills":  {agentskills.Plugin()}, "python": {jupyter.Plugin()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +67,9 @@ func TestConversations(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, box.Close()) })
 			require.NoError(t, box.InitPlugins(t.Context(), plugins...))
 			long, quick := brief, brief
+			if name == "history" {
+				long.History = "."
+			}
 			long.Skills, long.earlyEnd, quick.earlyEnd = name == "skills", 10*time.Minute, 1
 			all := combined(t, Box(box, long), Python(box, long),
 				Jobs(box, quick).Prefix(quickPrefix))

@@ -15,8 +15,8 @@
 //	text, err := set.Call(ctx, "run", json.RawMessage(`{"command": "make test"}`))
 //
 // [Shell] has the tools of a shell that stays, [Jobs] those of commands in the background, and
-// [Files] those of the box's files. [Box] has all three, and
-// [Config.Skills] adds the skills. [Python], [Skills] and [Browser] need a
+// [Files] those of the box's files. [Box] has all three. [Config.History] adds undo for files, and
+// [Config.Skills] the skills. [Python], [Skills] and [Browser] need a
 // box with the plugins jupyter, agentskills and browser. [Func] makes a tool from your own
 // function. Package tools/mcp serves a Set to other programs.
 //

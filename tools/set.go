@@ -90,13 +90,17 @@ func (s *Set) add(sets ...*Set) error {
 }
 
 // Box returns the tools of a box's main session, files and jobs. They are those of Shell, Files and
-// Jobs, and, if Config.Skills is set, those of Skills with the prefix "skill_".
+// Jobs. If Config.History is set, they are those of History too, and if Config.Skills is set, those
+// of Skills with the prefix "skill_".
 func Box(box sandbox.Sandbox, c Config) *Set {
 	if isNil(box) {
 		return broken(errors.New("Box: the box is nil: check the error of the call that made it"))
 	}
 	set := &Set{}
 	set.err = set.add(Shell(box, c), Files(box.Files(), c), Jobs(box, c))
+	if set.err == nil && c.History != "" {
+		set.err = set.add(History(box, c))
+	}
 	if set.err == nil && c.Skills {
 		set.err = set.add(Skills(box, c).Prefix(skillPrefix))
 	}

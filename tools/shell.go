@@ -20,6 +20,9 @@ import (
 //	look()
 //	output(offset)
 //
+// answer types text and then presses key, such as "ctrl-c" or "up". The default key is enter, so
+// {"text": "yes"} answers a line. It is none if the text ends in a newline.
+//
 // Your program may use the session too. What your program's own commands print is not in the log
 // that the tool output reads.
 func Shell(s sandbox.Session, c Config) *Set {

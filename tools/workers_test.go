@@ -181,3 +181,40 @@ func TestTranscripts(t *testing.T) {
 		})
 	}
 }
+
+// build is for Gradle what work is for make.
+const build = `task all { doLast {
+    println "building"
+    while (!file("go").exists()) Thread.sleep(100)
+    println "built"
+} }
+`
+
+// Gradle's client passes its input on to a daemon. A model is told no question of it.
+func TestGradle(t *testing.T) {
+	testenv.NeedsAll(t, "it takes over ten seconds")
+	t.Parallel()
+	needs(t, "gradle")
+	box := local(t)
+	require.NoError(t, os.WriteFile(filepath.Join(box.Dir(), "build.gradle"), []byte(build), 0o644))
+	const gradle = "GRADLE_USER_HOME=$PWD/home gradle "
+	const command = gradle + "--offline -q all"
+	set := combined(t, Shell(box, patient))
+	defer func() { // the daemon's environment does not say that it is the box's
+		t.Log(text(t, set, "run", "command", gradle+"--stop"))
+	}()
+	reply := text(t, set, "run", "command", command, "seconds", 1)
+	for !strings.Contains(reply, "building\n") {
+		reply += text(t, set, "wait", "seconds", 1)
+	}
+	reply += text(t, set, "wait", "seconds", 6)
+	t.Log(reply)
+	require.NotContains(t, reply, "waiting for")
+	done := filepath.Join(box.Dir(), "go")
+	require.NoError(t, os.WriteFile(done, nil, 0o644))
+	require.Equal(t, "built\n", text(t, set, "wait", "seconds", 600))
+	r, err := box.Execute(t.Context(), command, sandbox.AtQuestion(sandbox.Fail))
+	require.NoError(t, err)
+	require.Zero(t, r.ExitCode, r.Output)
+	require.True(t, strings.HasSuffix(r.Output, "building\nbuilt\n"), r.Output)
+}

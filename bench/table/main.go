@@ -159,6 +159,12 @@ func (r row) cells() []string {
 	if n, ok := m["runtime-more-B"]; ok {
 		cells[7] = "resident; Go's runtime " + more(mebibytes, n)
 	}
+	if n, ok := m["disk-B"]; ok {
+		cells[7] = "on disk " + mebibytes(n)
+	}
+	if n, ok := m["state-ns"]; ok {
+		cells[7] = "both sessions have answered after " + duration(n)
+	}
 	if n, ok := m["goroutines"]; ok {
 		cells[7] = fmt.Sprintf("%.0f goroutines, at most %.0f", n, m["max-goroutines"])
 	}

@@ -54,18 +54,18 @@ func resume(ctx context.Context, box sandbox.Sandbox) error {
 	for i := len(sessions) - 1; i >= 0; i-- {
 		s := sessions[i]
 		if s.ID() == "main" {
-			continue // nobody's terminal
+			continue // no terminal was connected to it
 		}
 		res, err := s.Wait(ctx, sandbox.Yield(1))
 		if errors.Is(err, sandbox.ErrIdle) || errors.Is(err, sandbox.ErrBusy) {
-			continue // busy: another program has it
+			continue // idle, or busy with another program's call
 		}
 		if err != nil {
 			return err
 		}
 		if res.State == sandbox.Exited {
 			fmt.Print(printable.Text(res.Output))
-			return errors.Join(ended(res.ExitCode), s.Close())
+			return errors.Join(statusError(res.ExitCode), s.Close())
 		}
 		return withTerminal(ctx, s, func(ctx context.Context) (*sandbox.Result, error) {
 			return res, redraw(ctx, s)

@@ -118,8 +118,8 @@ func (c *command) flagError(err error) error {
 		didYouMean(name, names, "sandshell help "+c.Name()+" lists the flags"))
 }
 
-// need returns a usage error unless there are from least to most arguments. A negative most is no
-// bound.
+// need returns a usage error unless there are from least to most arguments. If most is negative,
+// any number is allowed.
 func (c *command) need(args []string, least, most int) error {
 	switch {
 	case len(args) < least:
@@ -131,7 +131,8 @@ func (c *command) need(args []string, least, most int) error {
 	return nil
 }
 
-// didYouMean asks for the nearest of the names. If none is near, it returns otherwise.
+// didYouMean asks whether the nearest of the names was meant. If no name is near, it returns
+// otherwise.
 func didYouMean(name string, names []string, otherwise string) string {
 	if mean := nearest.Of(name, names); mean != "" {
 		return fmt.Sprintf("did you mean %q?", mean)

@@ -4,7 +4,7 @@ import "strings"
 
 // drawing passes what draws on a terminal: text and control sequences (CSI) that move, erase and
 // colour. It drops strings (OSC, DCS and so on), which set titles and the clipboard, questions,
-// which a terminal answers as if somebody typed, and the control characters of C1. It also drops
+// which a terminal answers as if they were typed, and the control characters of C1. It also drops
 // modes that change what the terminal sends, such as those of the mouse: they would stay.
 type drawing struct {
 	state byte // of the sequence that is open: 0, ESC, '[' (CSI), ']' (a string)
@@ -16,7 +16,7 @@ const maxSequence = 256
 
 const esc = '\x1b'
 
-// pass returns what of the text draws. A sequence may go on in the next text.
+// pass returns the part of the text that draws. A sequence may go on in the next text.
 func (d *drawing) pass(text string) string {
 	var out []byte
 	for _, r := range text {
@@ -90,7 +90,8 @@ func draws(parameters string, end rune) bool {
 		}
 		return true
 	}
-	return strings.Trim(parameters, "0123456789;:") == "" // what has others is the terminal's own
+	// With other characters, the sequence is a private one of the terminal.
+	return strings.Trim(parameters, "0123456789;:") == ""
 }
 
 // insertMode moves what is behind the cursor when text is written.

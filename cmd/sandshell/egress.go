@@ -86,7 +86,7 @@ func (w *wayOut) asFlags(text string) string {
 	return strings.ReplaceAll(text, "Config.Allow", "-allow")
 }
 
-// explain returns an error about the network that the box has none of as one about the flag.
+// explain returns an error about the box's network as one about the flag -allow.
 func (w *wayOut) explain(err error) error {
 	var wrong *sandbox.SpecError
 	if len(w.allow)+len(w.secrets) > 0 && errors.As(err, &wrong) && wrong.Field == "Network" {
@@ -97,7 +97,7 @@ func (w *wayOut) explain(err error) error {
 }
 
 // attachGate gives the box its way out, if there is a gate. The function that it returns tells the
-// user what was refused.
+// user which connections were refused.
 func attachGate(ctx context.Context, gate *egress.Gate, box sandbox.Sandbox) (func(), error) {
 	if gate == nil {
 		return func() {}, nil

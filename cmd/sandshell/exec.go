@@ -68,7 +68,7 @@ sandshell exec -json BOX sh -c 'make test'
 	return c
 }
 
-// An execution is a command to execute in a box.
+// An execution is a command for a box.
 type execution struct {
 	args      []string // none: a shell
 	user, dir string
@@ -119,7 +119,7 @@ func execute(ctx context.Context, box sandbox.Sandbox, e execution) error {
 			return err
 		}
 	}
-	return ended(status)
+	return statusError(status)
 }
 
 // A result of a command is printed as JSON.
@@ -200,5 +200,5 @@ func inSession(ctx context.Context, box sandbox.Sandbox, e execution) error {
 			return err
 		}
 	}
-	return ended(res.ExitCode)
+	return statusError(res.ExitCode)
 }

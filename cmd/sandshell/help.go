@@ -23,7 +23,7 @@ exist; 128+n if signal n has ended it, or sandshell. Of sandshell itself: 2 for 
 line, 125 for any other failure.
 `
 
-// help prints the help of a command, or of all.
+// help prints the help of a command, or of all commands.
 func help(args []string) error {
 	if len(args) == 0 {
 		writeOverview(os.Stdout)

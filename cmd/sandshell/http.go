@@ -26,6 +26,12 @@ const maxConns = 1000
 // and no error. path is where clients begin.
 func serveHTTP(ctx context.Context, l net.Listener, path string, t token,
 	handler http.Handler) error {
+	say("serving http://" + l.Addr().String() + path + "; the token is " + t.shown)
+	return serveListener(ctx, l, handler)
+}
+
+// serveListener is serveHTTP, and says nothing.
+func serveListener(ctx context.Context, l net.Listener, handler http.Handler) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	server := &http.Server{
@@ -37,7 +43,6 @@ func serveHTTP(ctx context.Context, l net.Listener, path string, t token,
 		MaxHeaderBytes:    64 << 10,
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })() // Shutdown would wait for streams
-	say("serving http://" + l.Addr().String() + path + "; the token is " + t.shown)
 	err := server.Serve(netutil.LimitListener(l, maxConns))
 	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
 		return nil
@@ -45,7 +50,7 @@ func serveHTTP(ctx context.Context, l net.Listener, path string, t token,
 	return err
 }
 
-// A token is what clients have to know.
+// A token is what clients must send.
 type token struct {
 	value string
 	shown string // for persons

@@ -94,7 +94,7 @@ type logPrinter struct {
 	rest    []byte // the beginning of a character, if escaped
 }
 
-// print prints what the job has printed and has not been printed here.
+// print prints what the job has printed since the last print.
 func (p *logPrinter) print(ctx context.Context) error {
 	for {
 		data, next, err := p.job.Logs(ctx, p.offset)
@@ -141,10 +141,10 @@ func (p *logPrinter) end() error { return p.write(p.rest) }
 
 var anything = regexp.MustCompile(`(?s).`)
 
-// follow prints what the job has printed and prints, until it ends.
+// follow prints what the job has printed, and what it prints until its end.
 func (p *logPrinter) follow(ctx context.Context) error {
 	for {
-		// Until the job has printed more, or has ended. Its question is somebody else's.
+		// Wait until the job has printed more, or has ended. Another program answers its questions.
 		r, err := p.job.Until(ctx, sandbox.Until(anything), sandbox.AtQuestion(sandbox.KeepWaiting))
 		if printErr := p.print(context.WithoutCancel(ctx)); printErr != nil {
 			return printErr

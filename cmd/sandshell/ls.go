@@ -53,7 +53,7 @@ sandshell rm $(sandshell ls -q)
 	return c
 }
 
-// writeBoxes writes a table. Names, images and hosts are others' words.
+// writeBoxes writes a table. It escapes names, images and hosts, which other programs have chosen.
 func writeBoxes(w io.Writer, boxes []boxInfo) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tIMAGE\tSTATE\tAGE\tKEPT\tPROGRAM")

@@ -19,6 +19,8 @@ number of clients come over HTTP, at /mcp, each with a box of its own, and send 
 SANDSHELL_TOKEN of the environment or printed, as "Authorization: Bearer TOKEN". The box ends with
 its client. Places without images, ssh and local, take no IMAGE.
 
+With -history, the model can save the files of a directory, and bring them back.
+
 With -allow and -secret, a box reaches what the rules allow, as docs/egress.md says. The model reads
 what that is, and what was refused.
 `
@@ -27,11 +29,14 @@ sandshell mcp -network none debian:stable-slim
 sandshell mcp -allow packages.example.com -secret KEY=api.example.com debian:stable-slim
 sandshell mcp -listen 127.0.0.1:8080 debian:stable-slim
 sandshell mcp -place local -dir "$PWD"
+sandshell mcp -history /work -dir /work debian:stable-slim
 `
 	c.takes = []argument{takesNothing}
 	at := c.placeFlag()
 	spec := c.specFlags()
 	out := c.egressFlags()
+	history := c.String("history", "",
+		"give the tools checkpoint and restore, for this `directory` of the box")
 	listen := c.String("listen", "", "the `address` to serve HTTP on")
 	c.run = func(ctx context.Context, args []string) error {
 		gate, err := out.gate(spec, false)
@@ -50,7 +55,7 @@ sandshell mcp -place local -dir "$PWD"
 			instructions = "The tools work on a machine that the user uses too: take care."
 		}
 		server, err := mcp.New(mcp.Config{Place: place, Spec: *spec, Egress: gate,
-			Logger: warnings(), Instructions: instructions})
+			History: *history, Logger: warnings(), Instructions: instructions})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 type where interface {
 	// place returns the place as one that makes boxes.
 	place(o making) (sandbox.Place, error)
-	// name returns by which name a box of the place is found again, or "".
+	// name returns the name by which a box of the place is found again, or "".
 	name(box sandbox.Sandbox) string
 	list(ctx context.Context) ([]boxInfo, error)
 	join(ctx context.Context, id string) (sandbox.Sandbox, error)
@@ -27,13 +27,13 @@ type where interface {
 	hasImages() bool
 }
 
-// making is how boxes are made, beside what a sandbox.Spec says.
+// making says how boxes are made, beside what a sandbox.Spec says.
 type making struct {
 	keep bool
 	pull string // always, missing or never; "" is missing
 	// progress is called with what becomes of an image or a pod. It may be nil.
 	progress func(text string)
-	// boxes is how many there may be at once, where that must be known.
+	// boxes is how many boxes there may be at once. Places that do not need it ignore it.
 	boxes int
 }
 

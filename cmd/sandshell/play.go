@@ -124,8 +124,8 @@ func (p *player) play(ctx context.Context, cast io.Reader) error {
 	}
 }
 
-// wait waits for the time of the next event, and heeds keys meanwhile. goOn is false if the person
-// leaves.
+// wait waits for the time of the next event, and handles keys meanwhile. goOn is false if the
+// person leaves.
 func (p *player) wait(ctx context.Context, d time.Duration) (goOn bool, err error) {
 	if p.idle > 0 {
 		d = min(d, p.idle)

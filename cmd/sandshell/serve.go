@@ -26,6 +26,11 @@ they are paused and deleted. See docs/service.md. Boxes outlive sandshell, and t
 them. Clients send the token, which is SANDSHELL_TOKEN of the environment or printed, as
 "Authorization: Bearer TOKEN". /openapi.json describes the requests.
 
+With -e2b, programs written for E2B's SDKs use the specs as templates: it prints the variables that
+they need. With -debug too, they run with E2B_DEBUG=true on one box of the spec base, or of the
+default spec, whose ports are those of localhost. It needs no token: any program of this machine may
+use that box. See docs/e2b.md.
+
 The ports that a spec exposes have addresses below that of -boxes, on the same listener. The names
 below boxes.localhost lead to this machine. For others, give the address that they use, with a name
 server that sends all names below it here: https://boxes.example.com.
@@ -33,6 +38,8 @@ server that sends all names below it here: https://boxes.example.com.
 	c.examples = `
 sandshell serve -specs specs
 sandshell serve -specs specs -place kube -listen 127.0.0.1:8080
+sandshell serve -specs specs -e2b 127.0.0.1:3000
+sandshell serve -specs specs -e2b 127.0.0.1:3000 -debug
 `
 	at := c.placeFlag()
 	specs := c.String("specs", "", "the `directory` of specs")
@@ -43,9 +50,14 @@ sandshell serve -specs specs -place kube -listen 127.0.0.1:8080
 		"service in the user's configuration directory)")
 	name := c.String("name", "", "the service's `name`, which tells its boxes from others' "+
 		"(default default)")
+	e2b := c.String("e2b", "", "also serve E2B's API, at this `address`")
+	debug := c.Bool("debug", false, "with -e2b: serve one box to SDKs with E2B_DEBUG=true")
 	c.run = func(ctx context.Context, args []string) error {
 		if err := c.need(args, 0, 0); err != nil {
 			return err
+		}
+		if *debug && *e2b == "" {
+			return usage("serve: -debug is for E2B's API: give -e2b too, as -e2b 127.0.0.1:3000")
 		}
 		w, err := at()
 		if err != nil {
@@ -69,11 +81,18 @@ sandshell serve -specs specs -place kube -listen 127.0.0.1:8080
 		if err != nil {
 			return err
 		}
-		l, err := net.Listen("tcp", *listen)
+		l, err := listenTo("-listen", *listen)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
+		var theirs []net.Listener
+		if *e2b != "" {
+			if theirs, err = listenE2B(*e2b, *debug); err != nil {
+				return err
+			}
+			defer closeAll(theirs)
+		}
 		below, err := boxesURL(*boxes, l)
 		if err != nil {
 			return err
@@ -86,7 +105,19 @@ sandshell serve -specs specs -place kube -listen 127.0.0.1:8080
 		t := clientsToken()
 		handler := service.Proxy(s, service.ProxyConfig{URL: below, Logger: warnings(),
 			Next: t.need(service.Handler(s, service.HandlerConfig{Logger: warnings()}))})
-		return errors.Join(serveHTTP(ctx, l, "/", t, handler), s.Close())
+		if *e2b == "" {
+			return errors.Join(serveHTTP(ctx, l, "/", t, handler), s.Close())
+		}
+		serving, end := context.WithCancel(ctx)
+		defer end()
+		ended := make(chan error, 1)
+		go func() {
+			defer end() // one without the other would be a surprise
+			ended <- serveE2B(serving, theirs, s, t)
+		}()
+		err = serveHTTP(serving, l, "/", t, handler)
+		end()
+		return errors.Join(err, <-ended, s.Close())
 	}
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// specFlags adds the flags that say what box is wanted.
+// specFlags adds the flags that describe the box.
 func (c *command) specFlags() *sandbox.Spec {
 	s := &sandbox.Spec{}
 	c.StringVar(&s.User, "user", "", "the `user` that everything runs as, by name or by id")

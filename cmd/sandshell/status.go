@@ -22,8 +22,8 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// ended returns the error for the status of a command.
-func ended(status int) error {
+// statusError returns the error with which sandshell ends with the status of a command.
+func statusError(status int) error {
 	if status == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return e.signal.String() }
 
-// errBrokenPipe is the cause of a context whose output nobody reads any longer.
+// errBrokenPipe is the cause of a context whose output has lost its reader.
 var errBrokenPipe = &signalError{syscall.SIGPIPE}
 
 // untilSignal returns a context that ends with the first signal that ends programs. The next one
@@ -66,7 +66,7 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// judge returns the exit status for the error of a command, and what to tell the user.
+// judge returns the exit status for the error of a command, and a message for the user.
 func judge(ctx context.Context, err error) (status int, message string) {
 	var wrong *usageError
 	var ended exitStatus

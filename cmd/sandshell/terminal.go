@@ -17,15 +17,14 @@ import (
 // ^C is echoed. Pagers work. The shell's own startup files do the rest.
 const personal = "stty onlcr echoctl; unset PAGER GIT_PAGER MANPAGER"
 
-// aShell is the command of a terminal if none is given.
-const aShell = "if command -v bash >/dev/null; then exec bash; else exec sh; fi"
+// defaultCommand is the command of a terminal if none is given.
+const defaultCommand = "if command -v bash >/dev/null; then exec bash; else exec sh; fi"
 
 // errLeft is the cause of a context if the person has left the terminal.
 var errLeft = errors.New("left")
 
 // onTerminal executes a command in a new session, with this terminal as the session's. If the
-// person leaves the terminal, or a signal ends sandshell, the session and its command are left
-// running.
+// person leaves the terminal, or a signal ends sandshell, the session and its command go on.
 func onTerminal(ctx context.Context, box sandbox.Sandbox, e execution) error {
 	opts := []sandbox.SessionOption{sandbox.Env("TERM=" + os.Getenv("TERM")),
 		sandbox.Env(e.env...)}
@@ -45,7 +44,7 @@ func onTerminal(ctx context.Context, box sandbox.Sandbox, e execution) error {
 	if _, err := session.Execute(ctx, personal); err != nil {
 		return err
 	}
-	command := aShell
+	command := defaultCommand
 	if len(e.args) > 0 {
 		command = quoted(e.args)
 	}
@@ -57,9 +56,9 @@ func onTerminal(ctx context.Context, box sandbox.Sandbox, e execution) error {
 	})
 }
 
-// withTerminal connects this terminal to a session whose command begin starts, until the command
-// ends, and closes the session. show are options for Wait. It restores the terminal whatever
-// happens, also a panic. The session stays if the person leaves, or ctx ends.
+// withTerminal connects this terminal to a session until its command ends, and then closes the
+// session. begin starts the command. show are options for Wait. withTerminal restores the terminal
+// in any case, also after a panic. If the person leaves, or ctx ends, the session stays.
 func withTerminal(ctx context.Context, session sandbox.Session,
 	begin func(ctx context.Context) (*sandbox.Result, error), show ...sandbox.ExecOption) error {
 	stdin := int(os.Stdin.Fd())
@@ -68,7 +67,8 @@ func withTerminal(ctx context.Context, session sandbox.Session,
 		return fmt.Errorf("raw mode: %w", err)
 	}
 	defer term.Restore(stdin, before)
-	// At once: a second signal ends the program without deferred calls.
+	// The terminal is restored at once, because a second signal ends the program without deferred
+	// calls.
 	defer context.AfterFunc(ctx, func() { term.Restore(stdin, before) })()
 
 	// Only Wait gets this context, so that its end leaves the command running.
@@ -98,7 +98,7 @@ func withTerminal(ctx context.Context, session sandbox.Session,
 			return err
 		}
 	}
-	return errors.Join(ended(res.ExitCode), session.Close())
+	return errors.Join(statusError(res.ExitCode), session.Close())
 }
 
 // typeKeys types keys into the session's command until there are no more, or the person leaves.

@@ -52,7 +52,7 @@ func TestTerminalCommand(t *testing.T) {
 	p.Leaves(7)
 }
 
-// TestTerminalEnds: whatever ends sandshell, the terminal is as before and nothing stays.
+// TestTerminalEnds shows that every end of sandshell restores the terminal and leaves nothing.
 func TestTerminalEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func (f *function) Declaration() *genai.FunctionDeclaration {
 		ParametersJsonSchema: f.tool.Schema}
 }
 
-// ProcessRequest adds the tool to a request for the model. All functions have to be in one
+// ProcessRequest adds the tool to a request for the model. All functions must be in one
 // genai.Tool.
 func (f *function) ProcessRequest(_ tool.Context, r *model.LLMRequest) error {
 	if _, ok := r.Tools[f.tool.Name]; ok {

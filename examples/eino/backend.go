@@ -151,8 +151,8 @@ func (b *Backend) GrepRaw(ctx context.Context,
 	return found, nil
 }
 
-// run runs a program and returns what it prints. An exit status of 1 is no error: grep has it if it
-// finds nothing.
+// run runs a program and returns what it prints. An exit status of 1 is no error, because grep has
+// it if it finds nothing.
 func (b *Backend) run(ctx context.Context, dir string, args ...string) (string, error) {
 	var out, errs limitedBuffer
 	code, err := b.Box.Run(ctx, &sandbox.Cmd{Args: args, Dir: dir, Stdout: &out, Stderr: &errs})

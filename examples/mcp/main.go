@@ -3,10 +3,13 @@
 // program, and speaks with it over standard input and output:
 //
 //	go run ./examples/mcp [-image name] [-network name] [-linger 30s] [-local] [-listen :8080]
+//		[-allow rule]... [-secret NAME=rule]...
 //
 // With -local, commands run on this machine, with all rights of the user who runs the program. With
 // -listen, it serves any number of clients over streamable HTTP at /mcp, and does not authenticate
-// them. docs/agents.md has the configuration for a client.
+// them. With -allow, a container reaches what the rules allow, and with -secret its programs use a
+// variable of this program's without seeing it: docs/egress.md has the rules. docs/agents.md has
+// the configuration for a client.
 package main
 
 import (
@@ -24,6 +27,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandshell/sandshell/egress"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -39,6 +43,8 @@ type settings struct {
 	image, network, listen string
 	local                  bool
 	linger                 time.Duration
+	allow                  []string // rules of package egress
+	secrets                []egress.Secret
 }
 
 func main() {
@@ -53,6 +59,13 @@ func main() {
 		"how long a container goes on if this program is killed")
 	flag.BoolVar(&s.local, "local", false, "run commands on this machine, in this directory, "+
 		"instead of a container")
+	flag.Func("allow", "what the containers may reach, as a `rule`: packages.example.com; may be "+
+		"repeated", func(rule string) error {
+		s.allow = append(s.allow, rule)
+		return nil
+	})
+	flag.Func("secret", "a variable of this program's that programs use and never see, as "+
+		"`NAME=rule` with the rule for where it goes; may be repeated", s.addSecret)
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Printf("unexpected argument %q: -help lists the flags", flag.Arg(0))
@@ -89,6 +102,10 @@ func run(ctx context.Context, s settings, stderr io.Writer) (err error) {
 // newServer returns the MCP server, and a function that closes it with its boxes.
 func newServer(s settings,
 	logger *slog.Logger) (server *mcp.Server, closeAll func() error, err error) {
+	gate, err := s.gate()
+	if err != nil {
+		return nil, nil, err
+	}
 	open, closePool, err := boxes(s, logger)
 	if err != nil {
 		return nil, nil, err
@@ -99,12 +116,18 @@ func newServer(s settings,
 			if err != nil {
 				return nil, err
 			}
-			return tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
+			return boxTools(ctx, box, gate)
 		}})
 	if err != nil {
 		return nil, nil, errors.Join(err, closePool())
 	}
-	return server, func() error { return errors.Join(server.Close(), closePool()) }, nil
+	return server, func() error {
+		err := errors.Join(server.Close(), closePool())
+		if gate != nil {
+			err = errors.Join(err, gate.Close())
+		}
+		return err
+	}, nil
 }
 
 // instructions returns what the server tells the model.

@@ -1,5 +1,5 @@
-// Plugin shows how to write a plugin. A plugin is something that a sandbox needs. It is set up in a
-// sandbox that lacks it.
+// Plugin shows how to write a plugin: something that a sandbox needs, and that is set up in
+// sandboxes that lack it.
 //
 //	go run ./examples/plugin [-box auto|docker|local] [-image name]
 //

@@ -69,7 +69,7 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	t := &tour{box: box, local: box.String() == "LocalBox", transcript: newTranscript(os.Stdout)}
 	t.say("This is %s: %s. It was ready in %s.", box, why, rounded(time.Since(began)))
 	if record == "" {
-		return t.take(ctx)
+		return t.run(ctx)
 	}
 
 	file, err := os.Create(record)
@@ -79,7 +79,7 @@ func run(ctx context.Context, kind, image, record string) (err error) {
 	// The recorder takes the box's place, and its Close closes the box.
 	rec := recording.New(box, file)
 	t.box = rec
-	if err := errors.Join(t.take(ctx), rec.Close(), file.Close()); err != nil {
+	if err := errors.Join(t.run(ctx), rec.Close(), file.Close()); err != nil {
 		return err
 	}
 	t.say("To see it again: asciinema play %s", record)

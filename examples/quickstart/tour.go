@@ -21,9 +21,9 @@ type tour struct {
 	leftOut []string
 }
 
-// take takes the tour. If a chapter needs a program that this machine does not have, take leaves
-// the chapter out.
-func (t *tour) take(ctx context.Context) error {
+// run takes the tour. If a chapter needs a program that this machine does not have, run leaves the
+// chapter out.
+func (t *tour) run(ctx context.Context) error {
 	began := time.Now()
 	for _, chapter := range []struct {
 		title string

@@ -24,11 +24,11 @@ type attachment struct {
 	// yields is set when the owner has given the turn away. attach uses it.
 	yields *wire.Yield
 
-	described bool // the client has been told of the shell; sendOutput uses it
+	described bool // the client has got the shell's description; sendOutput uses it
 }
 
 // attach attaches an owner's channel to the program, and returns when the channel is closed. clean
-// says that the owner before was idle. If the Open was early, its frame is still to come.
+// says that the previous owner was idle. If the Open was early, its frame is still to come.
 func (p *program) attach(o *owner, ch ssh.Channel, requests <-chan *ssh.Request, open *wire.Open,
 	clean, early bool) {
 	stdout, stderr := open.Stdout, open.Stderr

@@ -12,7 +12,7 @@ import (
 )
 
 // Children are the programs that boxd has started. As process 1, boxd also inherits all orphans,
-// and has to wait for each process that ends. One goroutine waits for any process, and passes each
+// and must wait for each process that ends. One goroutine waits for any process, and passes each
 // child its status. (If os/exec waited for its own children too, each of the two would take
 // statuses that the other needs.)
 type children struct {

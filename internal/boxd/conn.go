@@ -180,6 +180,13 @@ func (c *conn) request(r *ssh.Request) (ok bool, reply []byte) {
 			return false, wire.Fail(err).Encode()
 		}
 		return true, []byte(address)
+	case kind == wire.IdentityRequest:
+		var identity wire.Identity
+		if json.Unmarshal(r.Payload, &identity) != nil || c.s.dir != "" {
+			return false, nil
+		}
+		changed, err := json.Marshal(c.s.takeIdentity(identity))
+		return err == nil, changed
 	case kind == wire.ForgetRequest:
 		c.s.forgetProgram(c.owner, string(r.Payload))
 		return true, nil

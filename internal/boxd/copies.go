@@ -81,7 +81,7 @@ func (c *conn) serveCopy(nc ssh.NewChannel, path string,
 
 // homeDir returns the user's home directory, or the working directory if there is none.
 func (s *server) homeDir() string {
-	for _, kv := range slices.Backward(s.env) { // programs see the last value
+	for _, kv := range slices.Backward(s.environ()) { // programs see the last value
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" {
 			return home
 		}

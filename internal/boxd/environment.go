@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/programs"
 )
 
@@ -69,12 +71,19 @@ func (s *server) startDir() string {
 	if err == nil && dir != "/" {
 		return dir
 	}
-	for _, kv := range s.env {
+	for _, kv := range s.environ() {
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && programs.CheckDir(home) == nil {
 			dir = home
 		}
 	}
 	return dir
+}
+
+// environ returns the environment of programs.
+func (s *server) environ() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.env
 }
 
 // A prepared is a program that has been found and can be started.
@@ -89,7 +98,7 @@ type prepared struct {
 // A request is a client's description of a program.
 type request struct {
 	args       []string
-	dir        string // "" is startDir(); a relative one is relative to that
+	dir        string // of a shellbox.Program: "" is startDir(), where a relative one starts
 	env        []string
 	user       string // "" is boxd's own
 	replaceEnv bool   // env is the whole environment, and not added to the box's
@@ -101,13 +110,13 @@ func (s *server) prepare(r request) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := r.dir
+	dir := account.Dir(r.dir)
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(s.startDir(), dir)
 	}
 	env := slices.Clone(r.env)
 	if !r.replaceEnv {
-		env = slices.Concat(account.Environ(s.env), r.env, []string{"PWD=" + dir})
+		env = slices.Concat(account.Environ(s.environ()), r.env, []string{"PWD=" + dir})
 	}
 	env = lastValues(env)
 	var path string
@@ -122,6 +131,12 @@ func (s *server) prepare(r request) (*prepared, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if path == wire.OwnProgram {
+		env = append(env, startedVariable+"="+strconv.FormatInt(s.started.UnixNano(), 10))
+		if s.dir != "" {
+			env = append(env, boxDirVariable+"="+s.dir)
+		}
 	}
 	return &prepared{path, r.args, env, dir, account}, nil
 }

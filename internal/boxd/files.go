@@ -70,6 +70,8 @@ func answerFile(q *wire.FileQuestion) *wire.FileAnswer {
 		err = listWhole(q, a)
 	case wire.ReplaceOp:
 		err = osfiles.Client{}.Replace(q.Temp, q.Path)
+	case wire.SymlinkOp:
+		err = osfiles.Client{}.Symlink(string(q.Data), q.Path)
 	default:
 		err = errors.ErrUnsupported
 	}

@@ -34,7 +34,7 @@ type forwardKey struct {
 
 var errForwarded = errors.New("this connection listens there already")
 
-// add adds the listeners of an address. If it returns an error, the caller has to close them.
+// add adds the listeners of an address. If it returns an error, the caller must close them.
 func (f *forwards) add(key forwardKey, listeners []net.Listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ type input struct {
 	endsAt  int64 // how many bytes there are in total; -1 if that is not known yet
 	stopped bool  // nothing more is written to the program
 	dropped int   // how many bytes were dropped since resetDropped
-	line    bool  // what was received last ends a line, in a terminal's usual modes
+	line    bool  // in a terminal's usual modes, what was received last ends a line
 	quoted  bool  // there was a key that quotes the next one
 }
 
@@ -151,8 +151,8 @@ func (i *input) processed(from *source, until int64) bool {
 	return i.stopped || from.taken >= until && i.unwrittenLocked(from, until) == 0
 }
 
-// unwrittenLocked returns how many of the first until bytes of a source are in the queue, or are
-// being written.
+// unwrittenLocked returns how many of the first until bytes of a source have not been written: they
+// are in the queue, or are being written.
 func (i *input) unwrittenLocked(from *source, until int64) (n int64) {
 	waiting := 0
 	for _, p := range i.queue {
@@ -161,7 +161,7 @@ func (i *input) unwrittenLocked(from *source, until int64) (n int64) {
 			n += max(0, min(until-p.at, int64(len(p.text))))
 		}
 	}
-	return n + int64(i.queued-waiting) // a piece that is being written counts as anybody's
+	return n + int64(i.queued-waiting) // a piece that is being written may be of any source
 }
 
 // resetDropped returns how many bytes drop has dropped since the last call.

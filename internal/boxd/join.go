@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// join passes its standard input and output to the box, and stays until the box no longer needs
+// join passes its standard streams to the box, and stays until the box no longer needs
 // them: when a process ends, the engine closes its streams.
 func join(id string) error { return joinWith(id, "") }
 
@@ -61,6 +61,7 @@ func joinWith(id, claim string) error {
 	if err == nil {
 		unix.Dup3(int(null.Fd()), 0, 0)
 		unix.Dup3(int(null.Fd()), 1, 0)
+		unix.Dup3(int(null.Fd()), 2, 0)
 	}
 	io.Copy(io.Discard, conn)
 	return nil
@@ -74,19 +75,21 @@ const (
 
 // handOver passes the streams in one message, which the claim is a part of.
 func handOver(conn *net.UnixConn, claim string) error {
-	_, _, err := conn.WriteMsgUnix(append([]byte{0}, claim...), unix.UnixRights(0, 1), nil)
+	_, _, err := conn.WriteMsgUnix(append([]byte{0}, claim...), unix.UnixRights(0, 1, 2), nil)
 	return err
 }
 
-// Streams are the input and output that join has passed, as a net.Conn.
+// Streams are what join has passed: the input and output as a net.Conn, and the standard error.
 type streams struct {
 	in, out *direct
+	err     *os.File
+	stderr  *stderr  // that err may have been added to
 	joined  net.Conn // to the process "boxd join", which ends when this is closed
 }
 
 // receiveStreams receives the streams that join passes, and the claim, if there is one.
-func receiveStreams(conn *net.UnixConn) (joined *streams, claim string, err error) {
-	oob := make([]byte, unix.CmsgSpace(2*4))
+func (s *server) receiveStreams(conn *net.UnixConn) (joined *streams, claim string, err error) {
+	oob := make([]byte, unix.CmsgSpace(3*4))
 	var b [1 + wire.ClaimMax]byte
 	n, oobn, _, _, err := conn.ReadMsgUnix(b[:], oob)
 	if err != nil {
@@ -99,15 +102,15 @@ func receiveStreams(conn *net.UnixConn) (joined *streams, claim string, err erro
 			fds = append(fds, got...)
 		}
 	}
-	if n < 1 || len(fds) != 2 {
+	if n < 1 || len(fds) != 3 {
 		for _, fd := range fds {
 			unix.Close(fd)
 		}
 		return nil, "", errors.New("it passes no streams")
 	}
-	for i, fd := range fds {
+	for _, fd := range fds {
 		if err := unix.SetNonblock(fd, true); err != nil {
-			for _, fd := range fds[i:] {
+			for _, fd := range fds {
 				unix.Close(fd)
 			}
 			return nil, "", err
@@ -117,7 +120,8 @@ func receiveStreams(conn *net.UnixConn) (joined *streams, claim string, err erro
 	unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, 1<<20)
 	in, inErr := newDirect(os.NewFile(uintptr(fds[0]), "input"))
 	out, outErr := newDirect(os.NewFile(uintptr(fds[1]), "output"))
-	return &streams{in, out, conn}, string(b[1:n]), errors.Join(inErr, outErr)
+	joined = &streams{in, out, os.NewFile(uintptr(fds[2]), "error"), s.stderr, conn}
+	return joined, string(b[1:n]), errors.Join(inErr, outErr)
 }
 
 // closeWithJoin closes the streams when join is killed. Docker cuts the streams of an exec 2 s
@@ -132,7 +136,8 @@ func (s *streams) Read(p []byte) (int, error)  { return s.in.Read(p) }
 func (s *streams) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 func (s *streams) Close() error {
-	return errors.Join(s.in.Close(), s.out.Close(), s.joined.Close())
+	s.stderr.remove(s.err)
+	return errors.Join(s.in.Close(), s.out.Close(), s.err.Close(), s.joined.Close())
 }
 
 func (s *streams) LocalAddr() net.Addr  { return s.joined.LocalAddr() }

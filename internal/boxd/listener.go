@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -13,12 +14,14 @@ import (
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/boxd/outward"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/programs"
 	"golang.org/x/crypto/ssh"
 )
 
 // A listener is an address on which boxd listens for its owner. It belongs to boxd and not to the
-// connection. If the connection is cut, the listener stays, and connections to it wait.
+// connection. If the connection is cut, the listener stays, and connections to it wait, until
+// another owner asks for the address.
 type listener struct {
 	net.Listener
 	id      string
@@ -40,6 +43,13 @@ func (s *server) listenForOwner(o *owner, payload []byte) (address string, err e
 	if err := json.Unmarshal(payload, &what); err != nil {
 		return "", err
 	}
+	if what.Network == "unix" {
+		what.Address = archive.ExpandHome(what.Address, s.homeDir())
+	}
+	// An owner without a connection may have been killed: its listener serves nobody.
+	s.unlisten(func(l *listener) bool {
+		return l.owner != o && l.isAt(what) && s.connOfLocked(l.owner) == nil
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The connection was cut before the client got the answer.
@@ -49,14 +59,16 @@ func (s *server) listenForOwner(o *owner, payload []byte) (address string, err e
 	if len(s.listeners) >= maxListeners {
 		return "", errTooMany
 	}
-	if what.Network == "unix" {
-		what.Address = archive.ExpandHome(what.Address, s.homeDir())
-	}
 	on, err := s.listenAt(what.Network, what.Address)
 	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) { // the client adds the rest itself
 			err = op.Err
+		}
+		for _, l := range s.listeners {
+			if errors.Is(err, syscall.EADDRINUSE) && l.isAt(what) {
+				return "", fmt.Errorf("%w: %w", err, hostapi.ErrListens)
+			}
 		}
 		return "", err
 	}
@@ -66,6 +78,14 @@ func (s *server) listenForOwner(o *owner, payload []byte) (address string, err e
 	s.listeners[l.id] = l
 	go s.acceptForOwner(l)
 	return l.Addr().String(), nil
+}
+
+// isAt reports whether the listener has the address of a ListenRequest.
+func (l *listener) isAt(what wire.Listen) bool {
+	if what.Network == wire.OutwardNetwork {
+		return l.outward
+	}
+	return !l.outward && l.Addr().String() == what.Address
 }
 
 var errTooMany = errors.New("too many addresses are listened on")
@@ -161,7 +181,7 @@ func (s *server) announceToOwner(l *listener, accepted halfCloser) {
 		var refused *ssh.OpenChannelError
 		if errors.As(err, &refused) || err != nil && isOutward {
 			<-l.room
-			if isOutward { // the program is to see that it is refused
+			if isOutward { // so that the program sees that its connection is refused
 				reset(accepted)
 			}
 			return

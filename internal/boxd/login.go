@@ -43,7 +43,7 @@ func (s *server) serveJoin(c *net.UnixConn) {
 		allowed, err = fromSameUser, errors.New("it belongs to another user")
 	}
 	if allowed(c) {
-		joined, claim, err = receiveStreams(c)
+		joined, claim, err = s.receiveStreams(c)
 	}
 	if err != nil {
 		s.logRefusal(err)
@@ -86,6 +86,9 @@ func (s *server) serveStreams(raw net.Conn, claim string) {
 		return
 	}
 	defer s.removeConn(c)
+	if joined, ok := raw.(*streams); ok && c.owner != nil {
+		s.stderr.add(joined.err)
+	}
 	s.watchOwners()
 	c.serve(channels, requests)
 }
@@ -172,6 +175,9 @@ func (s *server) readClaims(in io.Reader, out io.Writer) {
 // format.
 func (s *server) answerClaim(claim wire.Claim) (answer, key string, err error) {
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(claim.Key))
+	if err == nil && claim.Renews != "" {
+		err = s.renew(claim.Renews)
+	}
 	if err == nil {
 		key = string(parsed.Marshal())
 		err = s.addOwner(key, claim)
@@ -180,13 +186,15 @@ func (s *server) answerClaim(claim wire.Claim) (answer, key string, err error) {
 		s.logRefusal(fmt.Errorf("a claim: %w", err))
 		return claim.Refuse(err), "", err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return claim.Accept(s.hostKey.PublicKey()), key, nil
 }
 
-// claimOnStart handles the claim that boxd start has handed over, and returns the key of who has
-// made it. On this connection SSH would protect nothing: whoever could read or change what goes on
-// it could have changed the claim. Connections after a cut have no claim: they are SSH, and the
-// keys of the claim and its answer have to fit.
+// claimOnStart handles the claim that boxd start has handed over, and returns the claim's key. On
+// this connection SSH would protect nothing: a program that can read or change the connection could
+// also have changed the claim. Connections after a cut have no claim. They are SSH, and must have
+// the keys of the claim and of its answer.
 func (s *server) claimOnStart(text string, out io.Writer) (key string, err error) {
 	claim, err := wire.ParseClaim(text)
 	if err != nil {
@@ -240,7 +248,9 @@ func (s *server) sshConfig() *ssh.ServerConfig {
 				"key": string(key.Marshal())}}, nil
 		},
 	}
+	s.mu.Lock()
 	config.AddHostKey(s.hostKey)
+	s.mu.Unlock()
 	return config
 }
 

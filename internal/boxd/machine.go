@@ -81,9 +81,9 @@ func fromSameUser(c *net.UnixConn) bool {
 	return err == nil && cred != nil && cred.Uid == uint32(os.Geteuid())
 }
 
-// noteMark writes down by which word in their environment a box's processes are known
-// (shellbox.Box.Mark), on a machine. If boxd is killed, what it leaves running is found by it. A
-// program with that mark may be started once noteMark has returned.
+// On a machine, noteMark writes down the word in their environment by which a box's processes are
+// found (shellbox.Box.Mark). If boxd is killed, the word finds the processes that it leaves
+// running. A program with that mark may be started once noteMark has returned.
 //
 // The file is in the user's home, which may be on a network and stall. So only programs that are to
 // be started wait for it.

@@ -23,6 +23,13 @@
 //	boxd sftp        serve files by SFTP to a guest, on the standard streams
 //	boxd files       serve files by SFTP to the owner, on the standard streams
 //	boxd watch PATH  print what changes in a file or directory, until the input ends
+//	boxd watch-tree DIR
+//	                 print what changes in a directory and all below it, until the input ends
+//	boxd history VERB POINT ENTRIES BYTES DIR
+//	                 save a directory, or bring it back, for the owner
+//	boxd take FILE   print a file, and remove it
+//	boxd image pack | unpack
+//	                 print what has changed in the image, or make it so
 //
 // The flags of serve and start are in the text that boxd prints without arguments.
 package main
@@ -31,7 +38,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -64,7 +70,12 @@ var commands = []command{
 	{"reap", "DIR", "remove what killed boxes have left", oneArgument(reap)},
 	{"sftp", "", "serve files to a guest", func([]string) error { return serveFiles() }},
 	{"files", "", "serve files to the owner", func([]string) error { return serveOwner() }},
+	{"history", "VERB POINT ENTRIES BYTES DIR", "save a directory, or bring it back", runHistory},
+	{"take", "FILE", "print a file, and remove it", oneArgument(take)},
+	{"image", "pack | unpack", "print what has changed in the image, or make it so",
+		oneArgument(runImage)},
 	{"watch", "PATH", "print what changes there, until the input ends", oneArgument(serveWatch)},
+	{"watch-tree", "DIR", "the same for all below a directory", oneArgument(serveWatchTree)},
 }
 
 // errUsage says that the arguments of a command do not fit.
@@ -139,7 +150,7 @@ func runServe(args []string) error {
 		return errUsage
 	}
 	o.id, o.command = flags.Arg(0), flags.Args()[1:]
-	return serve(o, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	return serve(o)
 }
 
 func runStart(args []string) error {

@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	// boxd has started itself.
-	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"sftp", "files", "watch", "watch-tree"},
+		os.Args[1]) {
 		os.Exit(run(os.Args[1:]))
 	}
 	status := m.Run()

@@ -11,7 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 )
 
-// checkName returns an error if a program cannot have the name that an owner wants for it.
+// checkName returns an error if a program cannot have the name that its owner asks for.
 func (s *server) checkName(start *wire.Start) error {
 	if start.Name == "" {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // An output keeps what a program has written to its standard output or error and a client may still
@@ -27,10 +28,11 @@ type output struct {
 	spool   spoolFile // nil if there is a ring; only the writer replaces it
 	limit   int64     // bytes that the spool keeps: the byte at offset i is at (i-base) % limit
 	base    int64
-	begin   int64 // the offset of the oldest byte kept
-	end     int64 // the offset after the newest byte
-	acked   int64 // the client has everything before this offset
-	closed  bool  // nothing more is written
+	begin   int64       // the offset of the oldest byte kept
+	end     int64       // the offset after the newest byte
+	acked   int64       // the client has everything before this offset
+	closed  bool        // nothing more is written
+	later   *time.Timer // wakes the readers; nil until it is first needed
 
 	// A client reads: a spool waits for it, and drops nothing that it has not read.
 	followed bool
@@ -40,8 +42,8 @@ type output struct {
 const (
 	ringFirst = 4 << 10
 	ringMax   = 512 << 10
-	// terminalHistory is how much past output a client can read that takes over a session. A screen
-	// is rendered from as much.
+	// terminalHistory is how much past output a client can read when it takes over a session. A
+	// screen is rendered from as much.
 	terminalHistory = 256 << 10
 )
 
@@ -74,6 +76,7 @@ func (o *output) write(p []byte) bool {
 	if o.spool != nil {
 		return o.writeSpoolLocked(p)
 	}
+	hold := onlyBegins(p)
 	for len(p) > 0 {
 		if o.closed {
 			return false
@@ -89,9 +92,29 @@ func (o *output) write(p []byte) bool {
 		copy(o.ring, p[copied:n])
 		o.end += int64(n)
 		p = p[n:]
-		o.change.Broadcast()
+		if !hold {
+			o.change.Broadcast()
+		}
+	}
+	if hold {
+		o.wakeLaterLocked()
 	}
 	return true
+}
+
+// holdTime is how long a shell's prompts and Begin markers wait for the output that follows. Of a
+// short command, all then goes in one message: each message wakes a program at each step of the way
+// to the client.
+const holdTime = 2 * time.Millisecond
+
+// wakeLaterLocked makes the readers look for new output after holdTime. If more output comes before
+// that, they look then.
+func (o *output) wakeLaterLocked() {
+	if o.later == nil {
+		o.later = time.AfterFunc(holdTime, o.wake)
+	} else {
+		o.later.Reset(holdTime)
+	}
 }
 
 // follow begins a client's reading at offset, or at the nearest byte that is kept; -1 asks for the
@@ -105,7 +128,7 @@ func (o *output) follow(who *attachment, offset int64) (from int64) {
 		return from
 	}
 	o.readers[who] = from
-	o.slowestLocked()
+	o.ackSlowestLocked()
 	return from
 }
 
@@ -114,12 +137,12 @@ func (o *output) unfollow(who *attachment) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.readers, who)
-	o.slowestLocked()
+	o.ackSlowestLocked()
 	o.change.Broadcast()
 }
 
-// slowestLocked sets up to where all clients that read a spool have it.
-func (o *output) slowestLocked() {
+// ackSlowestLocked sets acked to the offset up to which all clients of a spool have the output.
+func (o *output) ackSlowestLocked() {
 	if o.followed = len(o.readers) > 0; o.followed {
 		o.acked = slices.Min(slices.Collect(maps.Values(o.readers)))
 	}
@@ -200,7 +223,7 @@ func (o *output) ack(who *attachment, offset int64) {
 	if o.spool != nil {
 		if before, reads := o.readers[who]; reads && offset > before && offset <= o.end {
 			o.readers[who] = offset
-			o.slowestLocked()
+			o.ackSlowestLocked()
 			o.change.Broadcast()
 		}
 		return

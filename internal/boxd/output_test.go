@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,4 +179,29 @@ func spooled(t *testing.T, o *output, offset int64) (all []byte) {
 		all, offset = append(all, buf[:n]...), offset+int64(n)
 	}
 	return all
+}
+
+// A shell's prompts and Begin markers may wait for what follows, and come without it too.
+func TestHold(t *testing.T) {
+	o := newOutput(0)
+	defer o.free()
+	const begins = "\x1b]133;A\a\x1b]133;C;7;0123456789abcdef0123456789abcdef;\a"
+	buf, offset := make([]byte, 4<<10), int64(0)
+	expect := func(text string) {
+		t.Helper()
+		for len(text) > 0 {
+			n, err := o.read(buf, offset, nil)
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(text, string(buf[:n])), "%q", buf[:n])
+			text, offset = text[n:], offset+int64(n)
+		}
+	}
+	for range 3 {
+		go func() {
+			o.write([]byte(begins))
+			o.write([]byte("output"))
+			o.write([]byte(begins))
+		}()
+		expect(begins + "output" + begins)
+	}
 }

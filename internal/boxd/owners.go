@@ -70,8 +70,8 @@ func (s *server) addOwner(key string, claim wire.Claim) error {
 	return nil
 }
 
-// ownedLocked reports whether the box has an owner. One that has adopted it and has never logged in
-// does not count: it has only found out that boxd is another than before.
+// ownedLocked reports whether the box has an owner. An owner that has adopted the box and has never
+// logged in does not count: it has only found out that boxd has been replaced.
 func (s *server) ownedLocked() bool {
 	for _, o := range s.owners {
 		if !o.adopted || o.logins > 0 {
@@ -173,7 +173,7 @@ func (s *server) watchAway(o *owner, n, login int) {
 		n, login = 0, o.logins
 	}
 	over := s.connectedLocked(o) || s.owners[o.key] != o || len(s.owners) < 2
-	drop := !over && n == awayLooks
+	drop, pause := !over && n == awayLooks, s.linger/awayLooks
 	if over {
 		o.watched = false
 	}
@@ -186,7 +186,7 @@ func (s *server) watchAway(o *owner, n, login int) {
 		s.log.Info("an owner has been away for too long")
 		s.dropOwners(o)
 	case !over:
-		time.AfterFunc(s.linger/awayLooks, func() { s.watchAway(o, n+1, login) })
+		time.AfterFunc(pause, func() { s.watchAway(o, n+1, login) })
 	}
 }
 

@@ -107,6 +107,7 @@ func (s *server) settle(o *owner, ask wire.Settle) (settled wire.Settled, err er
 	from := p.sourceOf(o).in
 	received := tty.Within(settleLimit, func() bool { return p.in.written(from, ask.Input) })
 	read := tty.Within(settleLimit, func() bool { return p.master.reading.Done(p.master) })
+	p.out.wake() // the client waits for it all
 	settled.Busy, settled.Output = !received || !read, p.out.total()
 	return settled, nil
 }

@@ -18,8 +18,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A program is one that an owner has started. If the owner's connection is cut, it goes on and
-// waits for the next one. A program with a note is the box's: other owners may use it.
+// A program is one that an owner has started. If the owner's connection is cut, the program goes
+// on, and waits for the next connection. A program with a note is the box's: other owners may use
+// it.
 type program struct {
 	s      *server
 	id     string
@@ -37,15 +38,15 @@ type program struct {
 
 	killCounts killCounts
 	report     atomic.Pointer[wire.Report] // the latest; nil: none
-	allRead    atomic.Int64                // so many bytes of input were read, and all that came
-	shell      atomic.Pointer[proc.Shell]  // when it had printed its first marker; nil: not yet
+	allRead    atomic.Int64                // bytes of input when programs had last read all of it
+	shell      atomic.Pointer[proc.Shell]  // as it was at its first marker; nil: none yet
 
 	mu         sync.Mutex
 	discarded  discarded
 	note       string
 	rows, cols int
-	owner      *owner // who has started it, or uses it; nil: no owner
-	clean      bool   // the last owner has yielded it, and was idle
+	owner      *owner // the one that has started it, or uses it; nil: none
+	clean      bool   // the last owner was idle when it yielded the program
 	spooled    bool   // owners may follow it beside each other; constant
 	attached   map[*owner]*attachment
 	sources    map[*owner]sources
@@ -272,7 +273,7 @@ func (p *program) onPipes(what *prepared, joined bool) error {
 
 // request handles a request of a client.
 func (p *program) request(a *attachment, r *ssh.Request) {
-	if a != nil && !p.mayUse(a.owner) { // it is late
+	if a != nil && !p.mayUse(a.owner) { // the request came too late
 		return
 	}
 	switch r.Type {

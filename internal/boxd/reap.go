@@ -52,7 +52,8 @@ func reapAll(parent string) (removed int, err error) {
 		marks, _ := os.ReadFile(filepath.Join(dir, machineMarks))
 		if box.Boot == bootID() {
 			for word := range strings.FieldsSeq(string(marks)) {
-				procfs.EndMarked(context.Background(), word, 0) // the directory goes anyway
+				// The directory is removed even after an error.
+				procfs.EndMarked(context.Background(), word, 0)
 			}
 		}
 		removed++

@@ -55,7 +55,9 @@ func (p *program) forgetIfDone() {
 
 // keepsLogLocked reports whether the program's output is kept after its release. That is so for a
 // job's log in a box that outlives its owner, because the next owner may read it.
-func (p *program) keepsLogLocked() bool { return p.out.spool != nil && p.s.keep && !p.forgotten }
+func (p *program) keepsLogLocked() bool {
+	return p.out.spool != nil && p.s.keeps.Load() && !p.forgotten
+}
 
 // forgetProgram releases a program, and keeps none of its output. An owner asks for it when a job's
 // command has ended. The job's shell may then still be about to end. An owner also asks for it to

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"regexp"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/procfs"
@@ -27,6 +28,9 @@ const (
 
 // mayEnd reports whether a marker may end in p, the next piece of the output.
 func (m *markerSpotter) mayEnd(p []byte) bool {
+	if onlyBegins(p) {
+		return false
+	}
 	open := m.left > 0
 	m.left -= min(m.left, len(p))
 	seam := append(m.tail, p[:min(len(p), len(endMarker)-1)]...)
@@ -37,6 +41,27 @@ func (m *markerSpotter) mayEnd(p []byte) bool {
 	m.tail = append(m.tail[:0], whole[max(0, len(whole)-len(endMarker)+1):]...)
 	return open && bytes.IndexByte(p, '\a') >= 0
 }
+
+// onlyBegins reports whether p consists of nothing but what a shell prints before a command's
+// output: its prompts and Begin markers (FinalTerm's A and C).
+func onlyBegins(p []byte) bool {
+	for len(p) > 0 {
+		rest, ok := bytes.CutPrefix(p, []byte("\x1b]133;"))
+		end := bytes.IndexByte(rest, '\a')
+		if !ok || end < 0 {
+			return false
+		}
+		if text := string(rest[:end]); text != "A" && !beginText.MatchString(text) {
+			return false
+		}
+		p = rest[end+1:]
+	}
+	return true
+}
+
+// beginText matches a Begin marker's text. It does not match an End marker, which ends with a
+// nonce.
+var beginText = regexp.MustCompile(`^C;[0-9]{1,18};[0-9a-f]{32};[0-9]{0,18}$`)
 
 // reportedOutput reads a shell's terminal, and makes a report of each moment at which a command may
 // have ended, before the output has the marker.
@@ -78,9 +103,8 @@ func (p *program) readInput() uint64 {
 	return uint64(total) + 1
 }
 
-// killedBefore returns an offset of the commands. Since the shell got the commands before that
-// offset, the kernel has killed a process because memory had run out. Since it got those from the
-// offset on, it has killed none.
+// killedBefore returns the lowest offset of the commands since which the kernel has killed no
+// process for lack of memory.
 func (p *program) killedBefore() int64 {
 	kills := p.s.oomKillCount()
 	if last := p.killCounts.last(); last.kills == kills {

@@ -26,6 +26,13 @@ func TestMarkerSpotter(t *testing.T) {
 	require.False(t, m.mayEnd([]byte(endMarker)))
 	require.False(t, m.mayEnd([]byte("1;nonce")))
 	require.True(t, m.mayEnd([]byte("\a")))
+	const nonce = "0123456789abcdef0123456789abcdef"
+	m.mayEnd([]byte(endMarker))
+	require.False(t, m.mayEnd([]byte("\x1b]133;A\a\x1b]133;C;1;"+nonce+";\a")), "begins")
+	for _, p := range []string{"\x1b]133;A\ax\a", "\x1b]133;C;1;" + nonce + "\a",
+		"\x1b]133;C;1;" + nonce + ";" + nonce + "\a", "A\a", ";" + nonce + "\a"} {
+		require.True(t, m.mayEnd([]byte(p)), "%q", p)
+	}
 	m.mayEnd([]byte(strings.Repeat("x", endMarkerMax)))
 	require.False(t, m.mayEnd([]byte("\a")), "no marker is so long")
 }

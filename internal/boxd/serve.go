@@ -3,8 +3,7 @@
 package main
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -39,8 +38,8 @@ type options struct {
 type server struct {
 	options
 	log      *slog.Logger
-	env      []string // of the programs
-	hostKey  ssh.Signer
+	stderr   *stderr // nil in tests
+	started  time.Time
 	children *children
 	threads  threads
 	memory   *procfs.OOMCounter // nil if nothing counts
@@ -50,8 +49,14 @@ type server struct {
 
 	marking  sync.Mutex // held while noteMark writes a mark
 	starting sync.Mutex // held while a program is looked up and started
+	renewing sync.Mutex // held while the box gets another identity
 
-	mu          sync.Mutex
+	keeps       atomic.Bool // options.keep
+	mu          sync.Mutex  // guards options.id and linger too
+	env         []string    // of the programs
+	former      []string    // env of the box that this one is a copy of
+	hostKey     ssh.Signer
+	listener    *net.UnixListener    // the box's socket
 	owners      map[string]*owner    // by key, in SSH's wire format
 	guests      map[string]bool      // the guests' keys
 	conns       map[*conn]struct{}   // those that have logged in
@@ -67,11 +72,7 @@ type server struct {
 }
 
 func newServer(o options, log *slog.Logger) (*server, error) {
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	hostKey, err := ssh.NewSignerFromKey(private)
+	hostKey, err := newHostKey()
 	if err != nil {
 		return nil, err
 	}
@@ -79,17 +80,25 @@ func newServer(o options, log *slog.Logger) (*server, error) {
 	if o.dir != "" {
 		env = loginEnvironment(os.Environ())
 	}
-	return &server{
-		options: o, log: log, hostKey: hostKey, children: newChildren(), env: env,
+	s := &server{
+		options: o, log: log, started: time.Now(), hostKey: hostKey,
+		children: newChildren(), env: env,
 		owners: map[string]*owner{}, guests: map[string]bool{}, conns: map[*conn]struct{}{},
 		programs: map[string]*program{}, numbers: map[string]int{},
 		listeners: map[string]*listener{}, marks: map[string]bool{},
-	}, nil
+	}
+	s.keeps.Store(o.keep)
+	return s, nil
 }
 
 // serve runs the box. It returns only if the box cannot start.
-func serve(o options, log *slog.Logger) error {
+func serve(o options) error {
 	runtime.GOMAXPROCS(1)
+	stderr, err := openStderr()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr.log, nil))
 	if o.outward {
 		reserve(reservedThreads + outwardThreads)
 	} else {
@@ -101,7 +110,8 @@ func serve(o options, log *slog.Logger) error {
 		}
 	}
 	var score *oomScore
-	// On a machine the kernel may also choose programs of other users, and none should come first.
+	// On a machine, the kernel may also choose programs of other users, and none of them should be
+	// killed first.
 	if o.dir == "" {
 		var err error
 		if score, err = openOOMScore(); err != nil {
@@ -119,7 +129,7 @@ func serve(o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s.children.score = score
+	s.children.score, s.stderr = score, stderr
 	if err := s.startOutward(); err != nil {
 		return err
 	}
@@ -148,10 +158,20 @@ func serve(o options, log *slog.Logger) error {
 	}
 	s.mu.Unlock()
 	go s.handleSignals()
+	s.listener = listener
+	go s.accept(listener)
+	select {}
+}
+
+// accept serves the connections to a socket until the socket is closed.
+func (s *server) accept(listener *net.UnixListener) {
 	for {
 		c, err := listener.AcceptUnix()
-		if err != nil { // out of descriptors, for example
-			log.Error("accept", "error", err)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, for example
+			s.log.Error("accept", "error", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -208,7 +228,7 @@ func (t *threads) addCopies(n int) {
 // lingerEnded ends the box: as boxd is process 1, the kernel ends all other processes with it. If
 // the box is kept, it closes the listeners instead, whose connections wait for the owner.
 func (s *server) lingerEnded() {
-	if s.keep {
+	if s.keeps.Load() {
 		s.unlisten(func(*listener) bool { return true })
 		return
 	}

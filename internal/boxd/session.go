@@ -68,8 +68,8 @@ func (s *session) hangUp() {
 	}
 }
 
-// request handles one request. It refuses unknown ones: agents, X11, and keepalives, whose sender
-// takes any answer.
+// request handles one request. It refuses unknown requests: agents, X11, and keepalives. The sender
+// of a keepalive takes any answer.
 func (s *session) request(r *ssh.Request) bool {
 	switch r.Type {
 	case "env":
@@ -306,8 +306,8 @@ func (s *session) sendEnd(kind string, how any) {
 var standardSignals = []string{"ABRT", "ALRM", "FPE", "HUP", "ILL", "INT", "KILL", "PIPE", "QUIT",
 	"SEGV", "TERM", "USR1", "USR2"}
 
-// signalName returns the name of a signal in the form of RFC 4254. Names that are not in it end in
-// "@" and the name of who defined them.
+// signalName returns the name of a signal in the form of RFC 4254. A name that is not in the RFC
+// ends in "@" and the domain that has defined it.
 func signalName(sig syscall.Signal) string {
 	name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 	if name == "" {

@@ -16,7 +16,8 @@ import (
 // the user's programs. In boxd itself a panic would end the box, and opening a FIFO would block a
 // thread.
 func (s *session) runFiles() {
-	err := s.start(&prepared{path: wire.OwnProgram, args: []string{"boxd", "sftp"}, env: s.c.s.env,
+	err := s.start(&prepared{path: wire.OwnProgram, args: []string{"boxd", "sftp"},
+		env: s.c.s.environ(),
 		dir: s.c.s.startDir()})
 	if err != nil {
 		s.fail(statusNotStarted, fmt.Sprintf("sftp: %v", err))

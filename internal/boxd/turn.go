@@ -12,11 +12,12 @@ import (
 )
 
 // turnLimit bounds the wait for an owner's answer to a WantedRequest. An owner that does not answer
-// has to connect again.
+// loses its connections and must connect again.
 const turnLimit = 10 * time.Second
 
-// takeTurn makes o the owner that uses the program. If another one has used it, wants must be set,
-// and that one must yield, unless it has no channel to the program. clean says that it was idle.
+// takeTurn makes o the owner that uses the program. If another owner has used it, wants must be
+// set, and that owner must yield, unless it has no channel to the program. clean says that the
+// other owner was idle.
 func (p *program) takeTurn(o *owner, wants bool) (clean bool, err error) {
 	limit := time.NewTimer(turnLimit)
 	defer limit.Stop()
@@ -29,7 +30,7 @@ func (p *program) takeTurn(o *owner, wants bool) (clean bool, err error) {
 			p.mu.Unlock()
 			return false, os.ErrNotExist
 		}
-		own := before == o && wants && holder != nil // it has yielded, and comes back at once
+		own := before == o && wants && holder != nil // o has yielded, and comes back at once
 		if before == o && !own || before == nil && wants || holder == nil && wants {
 			clean = p.clean
 			p.owner, p.clean = o, false
@@ -86,7 +87,7 @@ func (p *program) takeTurn(o *owner, wants bool) (clean bool, err error) {
 }
 
 // yield answers a WantedRequest: the owner of a lets go of the program. The turn is free when all
-// input has been taken that the owner has sent: at the channel's end.
+// input that this owner has sent has been taken, at the end of its channel.
 func (p *program) yield(a *attachment, y wire.Yield) {
 	a.yields = &y
 	go a.ch.Close() // it blocks while the connection takes nothing

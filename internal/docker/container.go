@@ -39,6 +39,10 @@ type Spec struct {
 	Outward bool          // boxd brings connections to the outside to the owner
 	Command []string      // runs beside boxd, with the container's streams; if empty, nothing runs
 
+	// Checkpoint is what the container starts from; nil: it starts anew. It is that of the snapshot
+	// of Config.Image. boxd is then another box's until it has been renewed with the id Box.
+	Checkpoint *Checkpoint
+
 	Logger *slog.Logger
 }
 
@@ -91,7 +95,10 @@ func (c *Container) create(ctx context.Context, liveRestore bool) error {
 		c.Logger.Warn("the engine warns about the container", "container", c.Name, "warning",
 			warning)
 	}
-	return c.checkRuntime(creation)
+	if err := c.checkRuntime(creation); err != nil || c.Checkpoint == nil {
+		return err
+	}
+	return c.putCheckpoint(creation)
 }
 
 // checkRuntime returns an error if the container has not got the runtime that Config.Runtime asks
@@ -117,7 +124,7 @@ func (c *Container) checkRuntime(ctx context.Context) error {
 //
 // An engine that keeps containers while it restarts (live-restore) nevertheless ends those with
 // AutoRemove (seen with Docker 20.10.24). On such an engine the container has no AutoRemove. After
-// the box has ended by itself, the container stays until somebody calls Reap, as New does.
+// the box has ended by itself, the container stays until a program calls Reap, as New does.
 //
 // Clients claim the box over its standard input. StdinOnce is false, so that the input stays open
 // after the first client.
@@ -134,6 +141,9 @@ func (c *Container) boxd(config *container.Config, host *container.HostConfig, l
 		config.Entrypoint = append(config.Entrypoint, "-outward")
 	}
 	config.Entrypoint = slices.Concat(config.Entrypoint, []string{c.Box}, c.Command)
+	if c.Checkpoint != nil {
+		config.Entrypoint = c.Checkpoint.Args // the runtime compares them
+	}
 	host.AutoRemove = !c.Keep && !liveRestore
 	boxd := sharedMount(c.Boxd)
 	if c.OwnBoxd {
@@ -156,6 +166,9 @@ func (c *Container) labels(more map[string]string) map[string]string {
 	labels[remotebox.VersionLabel] = remotebox.Version()
 	labels[remotebox.BoxLabel] = c.Box
 	labels[remotebox.LingerLabel] = c.Linger.String()
+	if c.Boxd != nil {
+		labels[boxdLabel] = c.Boxd.Sum
+	}
 	if c.Keep {
 		labels[remotebox.KeepLabel] = "true"
 	}

@@ -198,8 +198,8 @@ func (c *Container) PostMortem(ctx context.Context, err error) error {
 	return fmt.Errorf("it ended before boxd answered: %w", err)
 }
 
-// endState returns the state of a container that ends, as end takes it. When its standard error
-// ends, the engine may not have noticed the container's end yet.
+// endState returns the state of a container that is ending, for end. The engine may notice the
+// container's end only after its standard error has ended.
 func (c *Container) endState(ctx context.Context) (*container.State, error) {
 	const limit = 5 * time.Second
 	waitCtx, cancel := context.WithTimeout(ctx, limit)

@@ -223,7 +223,7 @@ func changes(c *container.Config) []string {
 	}
 	for _, kv := range c.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		// the engine replaces $NAME
+		// The engine replaces $NAME.
 		value = strings.ReplaceAll(strconv.Quote(value), "$", `\$`)
 		changes = append(changes, "ENV "+name+"="+value)
 	}

@@ -38,7 +38,7 @@ func (e *Engine) List(ctx context.Context) ([]Listed, error) {
 			Ownership: remotebox.ReadOwnership(c.Labels, c.Labels[remotebox.HostLabel]),
 		}
 		if box.Box == "" {
-			continue // a user's container of a kept image, which has our labels, emptied
+			continue // a user's container of a kept image: our labels are there, but empty
 		}
 		if len(c.Names) > 0 {
 			box.Name = c.Names[0][1:] // without the engine's slash
@@ -59,7 +59,7 @@ func (e *Engine) Find(ctx context.Context, id string, log *slog.Logger) (*Contai
 			Reason: "there is no such container; sshbox.Engine.List returns those there are",
 			Cause:  sandbox.LostRemoved, Err: err}
 	case errdefs.Resolve(err) == errdefs.ErrUnknown:
-		// There is no answer, or half of one: a whole answer has a kind.
+		// The answer is missing or incomplete. Every complete answer has a kind.
 		return nil, &sandbox.LostError{Box: "DockerSSHBox", Reason: "the engine does not answer",
 			Cause: sandbox.LostConnection, Err: err}
 	case err != nil:

@@ -13,14 +13,14 @@ import (
 
 // Pruned is what Prune has removed.
 type Pruned struct {
-	Images  []string // the names of images with plugins and of built images
+	Images  []string // the names of images with plugins, of built images, and of snapshots
 	Volumes []string // package caches, and boxd of other versions
 }
 
-// Prune removes what is kept for later boxes: images with plugins, built images, package caches,
-// and volumes with boxd of other versions. If images are given, base images by name or id, Prune
-// removes only what was made for those, and a built image only if it is one of them. It leaves what
-// a container uses.
+// Prune removes what is kept for later boxes: images with plugins, built images, snapshots, package
+// caches, and volumes with boxd of other versions. If images are given, base images by name or id,
+// Prune removes only what was made for those, and a built image only if it is one of them. It
+// leaves what a container uses.
 func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	var pruned Pruned
 	wanted := slices.Clone(images)
@@ -67,6 +67,19 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		name := keptRepository + ":" + image.Labels[keptLabel]
 		if tagged(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
 			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			remove(&pruned.Images, name, err)
+		}
+	}
+	snapshots, err := e.listSnapshots(ctx)
+	if err != nil {
+		return pruned, err
+	}
+	for _, image := range snapshots {
+		if name := snapshotName(image.Labels); want(image.Labels, keptBaseLabel) {
+			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			if err == nil || errdefs.IsNotFound(err) {
+				err = e.removeKeeper(ctx, name)
+			}
 			remove(&pruned.Images, name, err)
 		}
 	}

@@ -17,8 +17,8 @@ const ServiceLabel = remotebox.ServiceLabel
 
 // Reap removes containers that ended owners have left, if the containers have ended too or were
 // never started. It leaves a service's container that has ended. It also removes the containers
-// that this process could not remove earlier, whether they run or not. Reap returns how many
-// containers it has removed.
+// that this process could not remove earlier, whether they run or not, and temporary snapshots that
+// ended processes have left. Reap returns how many containers it has removed.
 func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err error) {
 	boxes, err := e.List(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 			log.Debug("removing what is left of a box", "container", b.ID, "name", b.Name, "host",
 				b.Host, "pid", b.PID)
 		}
-		// Without Force the engine refuses if the container runs by now.
+		// Without Force the engine refuses if the container has been started since.
 		_, err := e.ContainerRemove(ctx, b.ID, client.ContainerRemoveOptions{RemoveVolumes: true,
 			Force: orphan})
 		switch {
@@ -53,6 +53,7 @@ func (e *Engine) Reap(ctx context.Context, log *slog.Logger) (removed int, err e
 		}
 	}
 	orphans.Forget(seen)
+	errs = append(errs, e.reapSnapshots(ctx, now))
 	return removed, errors.Join(errs...)
 }
 

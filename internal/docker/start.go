@@ -20,6 +20,12 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
 		start = c.withOwnBoxd
 	}
 	err := start(ctx, e.liveRestore(ctx))
+	for attempt := 1; retryCheckpoint(err) && attempt < checkpointAttempts; attempt++ {
+		if err := c.Remove(ctx); err != nil {
+			return nil, err
+		}
+		err = start(ctx, e.liveRestore(ctx))
+	}
 	if err == nil {
 		return c, nil
 	}
@@ -85,11 +91,21 @@ func (c *Container) listenAgain(ctx context.Context) (err error) {
 }
 
 func (c *Container) start(ctx context.Context) error {
-	_, err := c.engine.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
+	var o client.ContainerStartOptions
+	if c.Checkpoint != nil {
+		o.CheckpointID = startCheckpoint
+	}
+	_, err := c.engine.ContainerStart(ctx, c.ID, o)
 	if err == nil {
+		if c.Checkpoint != nil {
+			c.dropCheckpoint(ctx)
+		}
 		return nil
 	}
 	text := err.Error()
+	if c.Checkpoint != nil && !missingBoxd(err) {
+		return explainRestore(err)
+	}
 	switch {
 	case strings.Contains(text, "unable to find user"),
 		strings.Contains(text, "unable to find group"),

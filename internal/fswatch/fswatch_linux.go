@@ -54,7 +54,19 @@ func New(name string) (*Watch, error) {
 		}
 		dir, w.only = filepath.Split(file)
 	}
-	// Close ends a Next only if the descriptor is non-blocking.
+	if w.file, err = newInotify(); err != nil {
+		return nil, err
+	}
+	if _, err = addWatch(w.file, dir, watchedEvents); err != nil {
+		w.file.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// newInotify opens an inotify instance. Its Close ends a Read under way, because the descriptor is
+// non-blocking.
+func newInotify() (*os.File, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if errors.Is(err, unix.EMFILE) {
 		err = fmt.Errorf("%w: end other watches, or raise the limit fs.inotify.max_user_instances",
@@ -63,17 +75,24 @@ func New(name string) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.file = os.NewFile(uintptr(fd), "inotify")
-	_, err = unix.InotifyAddWatch(fd, dir, watchedEvents)
+	return os.NewFile(uintptr(fd), "inotify"), nil
+}
+
+// addWatch adds a watch, and returns its descriptor. If path is watched, it is that watch's.
+func addWatch(inotify *os.File, path string, events uint32) (wd int, err error) {
+	conn, err := inotify.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	cerr := conn.Control(func(fd uintptr) { wd, err = unix.InotifyAddWatch(int(fd), path, events) })
+	if cerr != nil {
+		return -1, cerr
+	}
 	if errors.Is(err, unix.ENOSPC) {
 		err = fmt.Errorf("%w for watches: end others, or raise the limit "+
 			"fs.inotify.max_user_watches", err)
 	}
-	if err != nil {
-		w.file.Close()
-		return nil, err
-	}
-	return w, nil
+	return wd, err
 }
 
 // Next waits for events, and returns them in the kernel's order. The error is fs.ErrNotExist once
@@ -119,29 +138,34 @@ func (w *Watch) parse(b []byte) (events []sandbox.FileEvent) {
 // event translates an event of the kernel. Op is 0 if there is nothing to report.
 func (w *Watch) event(what, cookie uint32, name string) sandbox.FileEvent {
 	e := sandbox.FileEvent{Name: name}
+	e.Op = opOf(what)
 	switch {
-	case what&unix.IN_Q_OVERFLOW != 0:
-		e.Op = sandbox.FileOverflow
-	case what&endEvents != 0:
-		w.ended = true
-	case what&unix.IN_CREATE != 0:
-		e.Op = sandbox.FileCreated
-	case what&unix.IN_MOVED_TO != 0:
-		e.Op = sandbox.FileCreated
-		if cookie != 0 && cookie == w.cookie {
-			e.From = w.movedFrom
-		}
-	case what&unix.IN_MODIFY != 0:
-		e.Op = sandbox.FileWritten
-	case what&unix.IN_ATTRIB != 0:
-		e.Op = sandbox.FileAttributes
+	case e.Op == 0:
+		w.ended = w.ended || what&endEvents != 0
+	case what&unix.IN_MOVED_TO != 0 && cookie != 0 && cookie == w.cookie:
+		e.From = w.movedFrom
 	case what&unix.IN_MOVED_FROM != 0:
-		e.Op = sandbox.FileRemoved
 		w.movedFrom, w.cookie = name, cookie
-	case what&unix.IN_DELETE != 0:
-		e.Op = sandbox.FileRemoved
 	}
 	return e
+}
+
+// opOf returns what to report for an event of the kernel; 0: nothing.
+func opOf(what uint32) sandbox.FileOp {
+	switch {
+	case what&unix.IN_Q_OVERFLOW != 0:
+		return sandbox.FileOverflow
+	case what&endEvents != 0:
+	case what&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
+		return sandbox.FileCreated
+	case what&unix.IN_MODIFY != 0:
+		return sandbox.FileWritten
+	case what&unix.IN_ATTRIB != 0:
+		return sandbox.FileAttributes
+	case what&(unix.IN_DELETE|unix.IN_MOVED_FROM) != 0:
+		return sandbox.FileRemoved
+	}
+	return 0
 }
 
 // Close ends the watch. A Next under way returns.

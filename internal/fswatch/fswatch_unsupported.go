@@ -17,3 +17,10 @@ var errUnsupported = fmt.Errorf("%w: files are watched on Linux only", errors.Er
 func New(string) (*Watch, error)                    { return nil, errUnsupported }
 func (w *Watch) Next() ([]sandbox.FileEvent, error) { return nil, errUnsupported }
 func (w *Watch) Close() error                       { return nil }
+
+// A Tree exists on Linux only.
+type Tree struct{}
+
+func NewTree(string) (*Tree, error)                { return nil, errUnsupported }
+func (w *Tree) Next() ([]sandbox.FileEvent, error) { return nil, errUnsupported }
+func (w *Tree) Close() error                       { return nil }

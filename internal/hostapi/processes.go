@@ -73,7 +73,8 @@ type Processes interface {
 	Uptime(ctx context.Context) (time.Duration, error)
 
 	// Signal sends each process each signal, in the given order, and returns how many were sent. It
-	// skips a process that has ended or may not be signalled, and ids below 1. An unknown signal is
+	// skips a process that has ended or may not be signalled. An id below -1 is that of a process
+	// group, as for kill(2); an earlier boxd skips it. 0 and -1 are skipped. An unknown signal is
 	// an error.
 	Signal(ctx context.Context, pids []int, signals ...proc.Signal) (sent int, err error)
 

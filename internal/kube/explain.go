@@ -68,8 +68,8 @@ func (c *Cluster) Explain(err error, verb, resource, name string) error {
 	return fmt.Errorf("%s %s %s: %w", verb, resource, name, err)
 }
 
-// known returns the Error that an answer of the API server means. It returns nil if the answer is
-// none of those that it knows.
+// known returns the Error that an answer of the API server means, or nil if it does not know the
+// answer.
 func (c *Cluster) known(err error, verb, resource, name string) *Error {
 	text := err.Error()
 	switch {
@@ -77,7 +77,7 @@ func (c *Cluster) known(err error, verb, resource, name string) *Error {
 		return &Error{Reason: Quota, Said: text, Do: "close boxes, ask for less, or raise the " +
 			"namespace's ResourceQuota", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(text, "must specify"):
-		// the quota limits something that the pod does not ask for
+		// The quota limits something that the pod does not ask for.
 		return &Error{Reason: Quota, Said: text, Do: "set Config.CPUs, Memory and " +
 			"EphemeralStorage as the namespace's ResourceQuota asks", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(text, "violates PodSecurity"):

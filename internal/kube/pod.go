@@ -32,6 +32,7 @@ type Spec struct {
 	BoxdImage string
 	Linger    time.Duration                     // how long boxd goes on without an owner
 	Keep      bool                              // boxd goes on without an owner for ever
+	Outward   bool                              // boxd brings what leaves to the owner
 	Patience  time.Duration                     // how long the pod waits for boxd to be brought
 	Progress  func(pod, status, message string) // if it panics, Ready fails
 	Logger    *slog.Logger
@@ -75,7 +76,7 @@ func (c *Cluster) newPod(s Spec) *Pod {
 }
 
 // Create creates a pod. Ready waits until it runs. Even if Create fails, there may be a pod: unless
-// the result is nil, the caller has to call Remove.
+// the result is nil, the caller must call Remove.
 //
 // The end of ctx does not cancel the creation, because the API server could finish a cancelled
 // creation after Remove has found nothing to remove.
@@ -112,6 +113,9 @@ func (p *Pod) object() *corev1.Pod {
 	serve := []string{wire.Path, "serve", "-linger", p.Linger.String()}
 	if p.Keep {
 		serve = append(serve, "-keep")
+	}
+	if p.Outward {
+		serve = append(serve, "-outward")
 	}
 	serve = append(serve, p.Box)
 	const volume = "sandshell"

@@ -26,11 +26,13 @@ func (Client) ReadLink(name string) (string, error)   { return os.Readlink(name)
 func (Client) Chmod(name string, mode fs.FileMode) error {
 	return os.Chmod(name, mode)
 }
-func (Client) Rename(from, to string) error { return os.Rename(from, to) }
-func (Client) Remove(name string) error     { return os.Remove(name) }
-func (Client) Mkdir(name string) error      { return os.Mkdir(name, 0o700) }
-func (Client) Err() error                   { return nil }
-func (Client) Close() error                 { return nil }
+func (Client) SetOwner(name string, uid, gid int) error { return os.Chown(name, uid, gid) }
+func (Client) Symlink(target, name string) error        { return os.Symlink(target, name) }
+func (Client) Rename(from, to string) error             { return os.Rename(from, to) }
+func (Client) Remove(name string) error                 { return os.Remove(name) }
+func (Client) Mkdir(name string) error                  { return os.Mkdir(name, 0o700) }
+func (Client) Err() error                               { return nil }
+func (Client) Close() error                             { return nil }
 
 // Replace implements hostapi.Replacer.
 func (Client) Replace(from, to string) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 )
 
-// A census is a list of the machine's processes that all looks share. To list the processes, and to
-// look at each, takes too long to do it for each look. On a busy machine it may take seconds: no
-// look waits for another.
+// A census is a list of the machine's processes that all looks share, because it takes too long to
+// list the processes and to look at each of them for every look. On a busy machine that may take
+// seconds, so no look waits for another.
 type census struct {
 	mu           sync.Mutex        // not held while anything is read
 	listing      bool              // a look lists the processes
@@ -67,8 +67,8 @@ func (c *census) members(v *view) []int {
 	return found
 }
 
-// list returns the processes. It lists them again, unless the last listing is recent, or another
-// look does so. In that case the last listing has to do.
+// list returns the processes. It lists them again, unless the last listing is recent or another
+// look is listing them. In that case it returns the last listing.
 func (c *census) list(r *reader) map[int]*resident {
 	begin := time.Now()
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (c *census) list(r *reader) map[int]*resident {
 // waitingStrangers returns the processes outside the view that wait for the terminal, such as a
 // pinentry of a gpg-agent, a tmux server, or a daemon that the shell has left behind.
 //
-// It does not look at each process each time. If a process has not waited for a terminal recently,
+// It does not look at every process each time. If a process has not waited for a terminal recently,
 // the time until the next look at it is the process's age, but at most a second. So new processes
 // are looked at often, and old ones once a second.
 func (c *census) waitingStrangers(v *view, t pts) (found []*process) {
@@ -134,8 +134,9 @@ func (c *census) waitingStrangers(v *view, t pts) (found []*process) {
 	return found
 }
 
-// isDue reports whether to look at the process. If so, other looks do not, unless it has waited for
-// a terminal recently. waited: that terminal was t.
+// isDue reports in due whether this look should look at the process. Other looks then leave the
+// process out, unless it has waited for a terminal recently. waited reports that it has, and that
+// the terminal was t.
 func (c *census) isDue(known *resident, t pts) (due, waited bool) {
 	now := time.Now()
 	c.mu.Lock()
@@ -148,7 +149,7 @@ func (c *census) isDue(known *resident, t pts) (due, waited bool) {
 	return true, recent && known.lastTerminal == t
 }
 
-// add keeps what a look for the readers of t has seen of the process.
+// add records what a look for the readers of t has seen of the process.
 func (c *census) add(known *resident, p *process, t pts, waits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,8 @@ func TestSlowListing(t *testing.T) {
 	s.idle()
 }
 
-// A look does not wait for the listing of another: the last one has to do. The first look has none.
+// A look does not wait for another look's listing, and uses the last listing. The first look has
+// none.
 func TestListingUnderWay(t *testing.T) {
 	var c census
 	c.listing = true

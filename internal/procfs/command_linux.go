@@ -9,12 +9,12 @@ import (
 	"github.com/sandshell/sandshell/internal/procfs/sockdiag"
 )
 
-// This file decides whether anything of a command can go on without input from its terminal. It is
-// the whole command that says so, not the thread that reads.
+// This file decides whether anything of a command can go on without input from its terminal. That
+// depends on the whole command, and not only on the thread that reads.
 
-// A command is the processes that a session's shell waits for, as far as they can be told: the
-// foreground process group of the terminal that is read, the processes that read it, and all that
-// descend from these. The shell itself belongs to it only if it reads.
+// A command is the processes that a session's shell waits for, as far as /proc shows that: the
+// foreground process group of the terminal that is read, the processes that read it, and all their
+// descendants. The shell itself belongs to the command only if it reads.
 type command struct {
 	view     *view
 	members  []*process
@@ -182,7 +182,8 @@ func (c *command) addEdge(waiting, other int) bool {
 	return c.count <= maxEdges
 }
 
-// ends says who has the other ends of the pipes and sockets that the command waits for.
+// ends says which processes have the other ends of the pipes and sockets that the command waits
+// for.
 type ends struct {
 	peers   map[string]string // by the name of a socket, that of the other end
 	holders map[end][]int
@@ -190,7 +191,7 @@ type ends struct {
 	ok      bool
 }
 
-// findEnds looks for those who have the other ends of what the command's threads wait for.
+// findEnds looks for the processes that have the other ends of what the command's threads wait for.
 func (c *command) findEnds() *ends {
 	e := &ends{peers: map[string]string{}, outside: map[int]bool{}, ok: true}
 	wanted := map[end]bool{}
@@ -219,7 +220,7 @@ func (c *command) findEnds() *ends {
 		}
 	}
 	// A process that the command has left behind, or a job in the background, may have inherited an
-	// end. The shell has ends too, but waits for the command.
+	// end. The shell has ends too, but it waits for the command.
 	for _, p := range c.view.processes {
 		if c.byID[p.PID] == nil && c.view.relays[p.PID] == nil && p.PID != c.view.pid {
 			e.outside[p.PID] = true
@@ -233,8 +234,9 @@ func (c *command) findEnds() *ends {
 // otherEnd returns the end of a pipe that makes f ready.
 func (f *file) otherEnd() end { return end{name: f.name, writers: f.in} }
 
-// findPeers sets the other ends of the sockets. To find those of TCP connections takes long, so it
-// is done only if the command has several processes: a connection to itself is rare.
+// findPeers sets the other ends of the sockets. It takes long to find those of TCP connections, so
+// findPeers does that only if the command has several processes: few processes have a connection to
+// themselves.
 func (e *ends) findPeers(sockets []string, members []*process) {
 	const maxSockets = 256
 	if len(sockets) == 0 || len(sockets) > maxSockets {
@@ -263,8 +265,8 @@ func (e *ends) findPeers(sockets []string, members []*process) {
 	}
 }
 
-// of returns the processes that have the other end of a pipe or socket. ok is false if nobody of
-// the command has it, or if somebody else has it too.
+// of returns the processes that have the other end of a pipe or socket. ok is false if no process
+// of the command has it, or if a process outside the command has it too.
 func (e *ends) of(f *file) (pids []int, ok bool) {
 	if !e.ok {
 		return nil, false

@@ -14,10 +14,10 @@ type fileKind uint8
 
 const (
 	foreignFile  fileKind = iota // anything else, such as a file, a listening socket, inotify
-	terminalFile                 // somebody who types, or who has the terminal's master
+	terminalFile                 // a person who types, or the process that has the master
 	masterFile                   // a program on the terminal of which this is the master
-	pipeFile                     // who has the other end of the pipe or FIFO
-	socketFile                   // who has the other end
+	pipeFile                     // a process that has the other end of the pipe or FIFO
+	socketFile                   // a process that has the other end
 	signalFile                   // a signal or the end of a child: a signalfd, a pidfd
 	ownFile                      // its own process: an eventfd, a timerfd that is not armed
 )
@@ -95,7 +95,7 @@ type end struct {
 	writers bool   // the pipe's write end only
 }
 
-// maxHeld bounds the descriptors that one look looks at to find out who has an end.
+// maxHeld bounds the descriptors that one look looks at to find the holders of ends.
 const maxHeld = 8192
 
 // findHolders returns the processes that have each of the ends. ok is false if there are too many

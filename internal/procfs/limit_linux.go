@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longLimit is a time limit that counts as none: nobody waits for it.
+// longLimit is the shortest time limit that counts as none, because nobody waits that long.
 const longLimit = 12 * time.Hour
 
 // A limit is the time limit of a call.
@@ -87,8 +87,8 @@ func futexLimit(a *[6]uint64) limit {
 }
 
 // passes reports whether the limit ends the call by itself, before longLimit has passed. thread is
-// the thread's directory, and m the memory of its process. wide: the numbers of the limit have 64
-// bits.
+// the thread's directory, and m the memory of its process. wide says that the numbers of the limit
+// have 64 bits.
 func (l limit) passes(m *memory, thread string, wide bool) bool {
 	if l.address == 0 {
 		return l.milliseconds >= 0 && time.Duration(l.milliseconds)*time.Millisecond < longLimit

@@ -10,7 +10,8 @@ func (c *command) isLive(p *process, e *ends) bool {
 		return true
 	}
 	leader, clocks := p.leader(), 0
-	// ticks: a thread that is not the leader has a time limit. wakes: a child may wake a thread.
+	// ticks says that a thread that is not the leader has a time limit. wakes says that a child may
+	// wake a thread.
 	ticks, wakes := false, false
 	for i := range p.threads {
 		t := &p.threads[i]

@@ -86,7 +86,7 @@ type view struct {
 	tty     pts    // of the process pid
 	devpts  uint64 // the device number of this process's /dev/pts; 0: there is none
 
-	// strangerRuns: a process outside the view runs, and waited for tty a short time ago.
+	// strangerRuns says that a process outside the view runs, and waited for tty a short time ago.
 	strangerRuns bool
 	processes    []*process // each after its parent; strangers are not among them
 	byID         map[int]*process
@@ -198,8 +198,8 @@ func (v *view) add(pid int) *process {
 	v.byID[pid] = p
 	v.processes = append(v.processes, p)
 	v.countTurns(p)
-	// A background process does not wait for its own terminal: to read it would stop the process,
-	// even after a poll has said that there is input.
+	// A background process does not wait for its own terminal: a read would stop the process, even
+	// after a poll has said that there is input.
 	if p.background() && pid != v.pid {
 		return p
 	}

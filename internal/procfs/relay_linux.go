@@ -21,10 +21,10 @@ type reading struct {
 }
 
 // findWaits returns the threads that wait for the terminal's input. A relay reads one terminal and
-// passes the input on to another. It is not counted itself; the threads that wait for the other
-// terminal are. turns is the sum of the turns of the relays on the way to this terminal. No
-// terminal is searched twice, because a program may hold the master of its own terminal. What reads
-// a terminal that is not searched is taken for something that can go on.
+// passes the input on to another. Instead of the relay, findWaits returns the threads that wait for
+// the other terminal. turns is the sum of the turns of the relays on the way to this terminal. No
+// terminal is searched twice, because a program may hold the master of its own terminal. A process
+// that reads a terminal that is not searched counts as one that can go on.
 func (v *view) findWaits(t pts, turns int64) []reading {
 	if v.searched[t] || len(v.searched) == maxTerminals {
 		return nil

@@ -10,8 +10,9 @@ import (
 )
 
 // Signal sends each process each signal, in the given order, and returns how many were sent. It
-// skips processes that have ended or may not be signalled, and ids below 1. If a signal is unknown,
-// it sends none and returns an error.
+// skips processes that have ended or may not be signalled. An id below -1 is that of a process
+// group, as for kill(2); 0 and -1 are skipped. If a signal is unknown, it sends none and returns an
+// error.
 func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 	numbers := make([]unix.Signal, len(signals))
 	for i, sig := range signals {
@@ -22,7 +23,7 @@ func Signal(pids []int, signals ...proc.Signal) (sent int, err error) {
 		}
 	}
 	for _, pid := range pids {
-		if pid <= 0 { // to kill(2) these are process groups, or all processes
+		if pid == 0 || pid == -1 { // to kill(2) these are its own group, and all processes
 			continue
 		}
 		for _, sig := range numbers {

@@ -30,8 +30,8 @@ var (
 )
 
 // withTerminal calls f with a descriptor of the pseudoterminal with that number. It does nothing if
-// there is no such terminal, or if this process may not open it. To open it neither waits for a
-// carrier nor makes it this process's controlling terminal.
+// there is no such terminal, or if this process may not open it. Opening the terminal does not wait
+// for a carrier, and does not make it this process's controlling terminal.
 func withTerminal(number int, f func(fd int)) { withTerminalIn("/dev/pts", number, f) }
 
 // withTerminalIn is withTerminal for a devpts that is mounted on dir.

@@ -18,8 +18,8 @@ type entry struct {
 	inode uint64
 }
 
-// A generation finds the processes that are not older than this one. It remembers which are: to
-// look at each process anew takes milliseconds where there are hundreds.
+// A generation finds the processes that are not older than this one. It remembers the older ones,
+// because with hundreds of processes it takes milliseconds to look at each again.
 type generation struct {
 	mu    sync.Mutex     // not held while anything is read
 	begin int64          // of this process, as in proc.Process.Start

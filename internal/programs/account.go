@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,13 +168,22 @@ func (a *Account) Environ(env []string) []string {
 	return env
 }
 
+// Dir returns the directory for the Dir of a shellbox.Program: the account's home for "~", if it is
+// known and absolute.
+func (a *Account) Dir(given string) string {
+	if given == "~" && a != nil && filepath.IsAbs(a.Home) {
+		return a.Home
+	}
+	return given
+}
+
 // Command is the function Command for a program that runs as this account. On Linux the directory
 // and the program are looked up with the account's rights; elsewhere a lack of rights is an error
 // of the start. If this process may not become the account, the error is fs.ErrPermission. A nil
 // Account is this process's own.
 func (a *Account) Command(args []string, dir string, env []string) (cmd *exec.Cmd, err error) {
 	err = a.Do(func() error {
-		cmd, err = Command(args, dir, env)
+		cmd, err = Command(args, a.Dir(dir), env)
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 )
 
-// CheckContext returns why nothing may be begun with ctx; nil if something may.
+// CheckContext returns why nothing may be begun with ctx, or nil.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("the context is nil")

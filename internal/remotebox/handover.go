@@ -52,9 +52,9 @@ const (
 
 // HandOver gives a box that was made ahead to its user. It sets the variables, "NAME=value", in the
 // main session and for all that is started later, and copies the files into the main session's
-// directory, which it returns. If files is nil, it copies nothing. The main session has to be at
-// its prompt. If the box does not answer, the error is sandbox.ErrTimeout or sandbox.ErrLost; the
-// caller then has to remove the box, because the command may still run.
+// directory, which it returns. If files is nil, it copies nothing. The main session must be at its
+// prompt. If the box does not answer, the error is sandbox.ErrTimeout or sandbox.ErrLost. The
+// caller must then remove the box, because the command may still run.
 func HandOver(ctx context.Context, box EnvBox, env []string,
 	files fs.FS) (dir string, err error) {
 	if err := CheckEnv("Handover.Env", env); err != nil {

@@ -37,7 +37,7 @@ func NewHost(h *client.Host, place Place, stop, release func()) *Host {
 const ownsLimit = 2 * time.Second
 
 // Close ends the connection, removes the place and waits until it is gone. It leaves the place
-// alone if Abandon or Detach has been called, or if the box is another program's by now.
+// alone if Abandon or Detach has been called, or if the box belongs to another program.
 func (h *Host) Close() error {
 	h.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), ownsLimit)

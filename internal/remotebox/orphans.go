@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Orphans are containers or pods of this process that it could not remove, or of which it does not
-// know whether they were made, because the engine or the cluster did not answer. Their labels name
-// this process as their owner. While it runs, only the process itself knows that it does not want
-// them: Reap asks here. The zero value is ready for use. Its methods may be called from several
+// Orphans are containers or pods that this process could not remove, or of which it does not know
+// whether they were made, because the engine or the cluster did not answer. Their labels name this
+// process as their owner. While it runs, only the process itself knows that it does not want them,
+// so Reap asks Has. The zero value is ready for use. Its methods may be called from several
 // goroutines.
 type Orphans struct {
 	mu    sync.Mutex
@@ -17,7 +17,7 @@ type Orphans struct {
 }
 
 const (
-	// orphanAge is how long an orphan is remembered that an engine has been seen without. The
+	// orphanAge is how long an orphan is remembered after an engine was seen without it. The
 	// program may use several engines, and the orphan may be on one that is asked less often.
 	orphanAge = 24 * time.Hour
 	// orphanLimit is how long an orphan is remembered in any case: its engine may never come back.

@@ -25,8 +25,8 @@ func HostID() string {
 	return name
 }
 
-// ProcessGone reports whether there is certainly no process of that id. A later process with the
-// same id counts as the same one.
+// ProcessGone reports whether there is certainly no process with that id. A later process with the
+// same id counts as the same process.
 func ProcessGone(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

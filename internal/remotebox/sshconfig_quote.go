@@ -6,10 +6,10 @@ import (
 )
 
 // proxyCommand makes a line for ssh_config's ProxyCommand. Three programs read it, one after the
-// other. The reader of ssh_config takes the line as it is, but wants its quotes to match; unlike a
-// shell, it knows a backslash before a quote even within quotes. To ssh, a percent sign begins a
-// token. The third is the user's shell. They all agree on a line without quotes that has a
-// backslash before each special character.
+// other. The reader of ssh_config takes the line as it is, but wants its quotes to match. Unlike a
+// shell, that reader knows a backslash before a quote even within quotes. To ssh, a percent sign
+// begins a token. The third reader is the user's shell. All three agree on a line without quotes
+// that has a backslash before each special character.
 func proxyCommand(args []string) (string, error) {
 	var line strings.Builder
 	for i, arg := range args {

@@ -49,7 +49,7 @@ func NewStock[T any](c StockConfig[T]) *Stock[T] {
 	return s
 }
 
-// Take takes the oldest that is ready. It does not wait: ok is false if none is ready.
+// Take takes the oldest thing that is ready. It does not wait: ok is false if nothing is ready.
 func (s *Stock[T]) Take() (thing T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *Stock[T]) Take() (thing T, ok bool) {
 	return thing, true
 }
 
-// Drop takes out those that gone reports as gone for good or taken by another program, and calls
-// end with each. Others are made in their place.
+// Drop takes out the things that gone reports as gone for good or taken by another program, and
+// calls end with each. The Stock makes others in their place.
 func (s *Stock[T]) Drop(gone func(T) bool, end func(T)) {
 	s.mu.Lock()
 	var dropped []T
@@ -89,14 +89,15 @@ func (s *Stock[T]) Drop(gone func(T) bool, end func(T)) {
 	}
 }
 
-// Ready returns how many are ready.
+// Ready returns how many things are ready.
 func (s *Stock[T]) Ready() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.ready)
 }
 
-// Close makes no more, waits for the one that is being made, and closes those that are ready.
+// Close stops the making of things, waits for the one that is being made, and closes those that are
+// ready.
 func (s *Stock[T]) Close() {
 	s.cancel()
 	s.done.Wait()
@@ -144,8 +145,8 @@ func (s *Stock[T]) fill(ctx context.Context) {
 	}
 }
 
-// expire closes those that are older than MaxAge. The channel gets a value when the next one will
-// be; it is nil if none is ready or there is no MaxAge.
+// expire closes the things that are older than MaxAge. The channel gets a value when the next one
+// will be too old. If nothing is ready, or there is no MaxAge, the channel is nil.
 func (s *Stock[T]) expire() <-chan time.Time {
 	if s.MaxAge == 0 {
 		return nil

@@ -54,7 +54,7 @@ type Client struct {
 	home func() (string, error)
 }
 
-var _ shellbox.FileClient = (*Client)(nil)
+var _ shellbox.FileChanger = (*Client)(nil)
 
 // packet is the size of the data in one packet. Any server accepts that size.
 const packet = 32 << 10
@@ -246,15 +246,6 @@ func (c *Client) Mkdir(name string) error {
 // Chmod implements shellbox.FileClient.
 func (c *Client) Chmod(name string, mode fs.FileMode) error {
 	return c.explain("chmod", name, c.sftp.Chmod(name, mode))
-}
-
-// Chown implements shellbox.FileClient.
-func (c *Client) Chown(name string, like fs.FileInfo) error {
-	stat, ok := like.Sys().(*sftp.FileStat)
-	if !ok {
-		return syscall.EINVAL
-	}
-	return c.explain("chown", name, c.sftp.Chown(name, int(stat.UID), int(stat.GID)))
 }
 
 // Rename implements shellbox.FileClient. It uses an extension of SFTP, which does not define

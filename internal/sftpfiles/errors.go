@@ -116,7 +116,7 @@ func (c *Client) guessErrno(op, name string) syscall.Errno {
 	}
 	info, err := c.sftp.Lstat(name)
 	switch op {
-	case "mkdir", "create":
+	case "mkdir", "create", "symlink":
 		if err == nil {
 			return syscall.EEXIST
 		}
@@ -134,7 +134,7 @@ func (c *Client) guessErrno(op, name string) syscall.Errno {
 		}
 	}
 	switch op {
-	case "mkdir", "create", "write", "rename", "remove", "chmod":
+	case "mkdir", "create", "symlink", "write", "rename", "remove", "chmod", "chown":
 		return c.fullOrReadOnly(path.Dir(strings.TrimRight(name, "/")))
 	}
 	return 0

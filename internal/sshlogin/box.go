@@ -12,7 +12,6 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
-	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -28,18 +27,19 @@ type Box struct {
 	machine *Machine
 
 	mu      sync.Mutex
-	first   *joined       // the connection that Start has made; nil once Join has returned it
-	login   *sshhost.Host // a login for the next Join; nil once Join has used it
-	ended   bool          // a Join has found that boxd is gone
-	refused error         // why the machine refuses further logins; nil if it does not
+	first   *joined // the connection that Start has made; nil once Join has returned it
+	login   Login   // a login for the next Join; nil once Join has used it
+	ended   bool    // a Join has found that boxd is gone
+	refused error   // why the machine refuses further logins; nil if it does not
 }
 
 var _ client.Place = (*Box)(nil)
 
-// Start starts a box. h is a login with the environment that the box's programs are to have. The
-// box then owns h; if Start fails, the caller still does. If boxd cannot run on the machine, the
-// error is an *UnfitError. owner is HOST:PID of this program. The first Join has the claim of key.
-func (m *Machine) Start(ctx context.Context, h *sshhost.Host, linger time.Duration, keep bool,
+// Start starts a box. h is a login with the environment that the box's programs are to have. If
+// Start succeeds, the box owns h; otherwise the caller still does. If boxd cannot run on the
+// machine, the error is an *UnfitError. owner is HOST:PID of this program. The first Join has the
+// claim of key.
+func (m *Machine) Start(ctx context.Context, h Login, linger time.Duration, keep bool,
 	owner string, key *client.Key) (*Box, error) {
 	p, line, dir, err := m.run(ctx, h, "start", "-linger", linger.String(),
 		fmt.Sprintf("-keep=%t", keep), "-owner", owner, "-claim", key.Claim())

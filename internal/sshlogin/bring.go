@@ -18,14 +18,21 @@ import (
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/printable"
-	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A Machine is a machine that has an sshd. Its methods may be called from several goroutines.
+// A Login starts programs on a machine as one user, without terminals. *sshhost.Host is one. A
+// program that does not exist is fs.ErrNotExist, or has the exit status 127.
+type Login interface {
+	Start(ctx context.Context, p shellbox.Program) (shellbox.Process, error)
+	Close() error
+}
+
+// A Machine is a machine that can be logged in to. Its methods may be called from several
+// goroutines.
 type Machine struct {
 	// Login logs in, as the same user each time.
-	Login func(ctx context.Context) (*sshhost.Host, error)
+	Login func(ctx context.Context) (Login, error)
 	// Refused returns why no other attempt can succeed after an error of Login. It returns "" if
 	// one may succeed.
 	Refused func(err error) string
@@ -57,7 +64,7 @@ var (
 // run executes boxd with these arguments. If boxd is missing or damaged, run brings it first. It
 // returns the process, the first line that boxd prints, and the directory of boxd. Its errors are
 // *UnfitError and those of the connection.
-func (m *Machine) run(ctx context.Context, h *sshhost.Host,
+func (m *Machine) run(ctx context.Context, h Login,
 	args ...string) (p shellbox.Process, line, dir string, err error) {
 	script := []string{"/bin/sh", "-c", runScript, "sh"}
 	bySum := map[string]*bin.Binary{}
@@ -109,7 +116,7 @@ func (m *Machine) run(ctx context.Context, h *sshhost.Host,
 
 // ask starts a script and returns the three words of the first line that it prints. The third may
 // have spaces.
-func (m *Machine) ask(ctx context.Context, h *sshhost.Host,
+func (m *Machine) ask(ctx context.Context, h Login,
 	args []string) (shellbox.Process, []string, error) {
 	p, err := h.Start(ctx, shellbox.Program{Args: args})
 	if err != nil {
@@ -139,7 +146,7 @@ func firstLine(ctx context.Context, p shellbox.Process) (string, error) {
 }
 
 // bring copies the program into dir.
-func (m *Machine) bring(ctx context.Context, h *sshhost.Host, b *bin.Binary, dir string) error {
+func (m *Machine) bring(ctx context.Context, h Login, b *bin.Binary, dir string) error {
 	m.Logger.Info("bringing boxd to the machine", "directory", dir, "architecture", b.Arch)
 	program, err := b.Program()
 	if err != nil {

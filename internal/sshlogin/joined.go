@@ -10,7 +10,6 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/remotebox"
-	"github.com/sandshell/sandshell/internal/sshhost"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -19,36 +18,44 @@ type joined struct {
 	p       shellbox.Process
 	in      io.Writer
 	out     io.Reader
-	h       *sshhost.Host
+	h       Login
 	box     *Box
 	reading sync.WaitGroup // the goroutine that reads standard error
 	closing sync.Once
 	*remotebox.Stderr
 }
 
-func newJoined(p shellbox.Process, h *sshhost.Host, box *Box) *joined {
+func newJoined(p shellbox.Process, h Login, box *Box) *joined {
 	j := &joined{p: p, in: p.Stdin(), out: p.Stdout(), h: h, box: box,
 		Stderr: remotebox.NewStderr(nil)}
 	j.reading.Go(func() { io.Copy(j.Stderr, p.Stderr()) })
 	return j
 }
 
-// Read reads standard output. At its end, Read notes if there was no boxd to join.
+// Read reads standard output. At its end, Read notes if there was no boxd to join, and has read
+// standard error too, in which boxd has its last words.
 func (j *joined) Read(p []byte) (int, error) {
 	n, err := j.out.Read(p)
-	if errors.Is(err, io.EOF) && j.status() == wire.NoBox {
-		j.box.markEnded()
+	if errors.Is(err, io.EOF) {
+		late := time.AfterFunc(endLimit, func() { j.p.Close() })
+		defer late.Stop()
+		if status := j.status(); status == wire.NoBox || status == notFound {
+			j.box.markEnded()
+		}
+		j.reading.Wait()
 	}
 	return n, err
 }
 
-// statusLimit bounds the time from the end of a program's output until the server sends its status.
-const statusLimit = 2 * time.Second
+// notFound is the exit status of a shell whose program is not there.
+const notFound = 127
+
+// endLimit bounds the time from the end of a program's output until the server sends its status and
+// the rest of its standard error.
+const endLimit = 2 * time.Second
 
 // status returns the exit code. It returns -1 if the server does not send it.
 func (j *joined) status() int {
-	late := time.AfterFunc(statusLimit, func() { j.p.Close() })
-	defer late.Stop()
 	status, err := j.p.Wait()
 	if err != nil {
 		return -1

@@ -11,11 +11,10 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
-	"github.com/sandshell/sandshell/internal/sshhost"
 )
 
 // List returns the user's boxes on the machine, including those that have ended.
-func (m *Machine) List(ctx context.Context, h *sshhost.Host) ([]wire.Machine, error) {
+func (m *Machine) List(ctx context.Context, h Login) ([]wire.Machine, error) {
 	boxes, _, err := m.list(ctx, h)
 	return boxes, err
 }
@@ -25,7 +24,7 @@ const listMax = 4 << 20
 
 // list returns the boxes and the directory of boxd.
 func (m *Machine) list(ctx context.Context,
-	h *sshhost.Host) (boxes []wire.Machine, dir string, err error) {
+	h Login) (boxes []wire.Machine, dir string, err error) {
 	p, line, dir, err := m.run(ctx, h, "list")
 	if err != nil {
 		return nil, "", err
@@ -57,9 +56,9 @@ func readList(line string, lines *bufio.Reader) (boxes []wire.Machine, err error
 	return boxes, nil
 }
 
-// Find returns a box that runs. The box then owns h; if Find fails, the caller still does. If there
-// is no such box, the error is a *NoBoxError.
-func (m *Machine) Find(ctx context.Context, h *sshhost.Host, id string) (*Box, error) {
+// Find returns a box that runs. If Find succeeds, the box owns h; otherwise the caller still does.
+// If there is no such box, the error is a *NoBoxError.
+func (m *Machine) Find(ctx context.Context, h Login, id string) (*Box, error) {
 	boxes, dir, err := m.list(ctx, h)
 	if err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (e *NoBoxError) Error() string {
 }
 
 // Reap removes the files of boxes whose boxd was killed, and returns how many boxes these were.
-func (m *Machine) Reap(ctx context.Context, h *sshhost.Host) (removed int, err error) {
+func (m *Machine) Reap(ctx context.Context, h Login) (removed int, err error) {
 	p, line, _, err := m.run(ctx, h, "reap")
 	if err != nil {
 		return 0, err
@@ -95,7 +94,7 @@ func (m *Machine) Reap(ctx context.Context, h *sshhost.Host) (removed int, err e
 }
 
 // Prune removes boxd from the machine, in every version that Start has brought.
-func (m *Machine) Prune(ctx context.Context, h *sshhost.Host) error {
+func (m *Machine) Prune(ctx context.Context, h Login) error {
 	p, words, err := m.ask(ctx, h, []string{"/bin/sh", "-c", pruneScript, "sh", m.Dir})
 	if err != nil {
 		return err

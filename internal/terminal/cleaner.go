@@ -222,7 +222,7 @@ func (c *Cleaner) logUndrawn() {
 	r := c.undrawn.rows[0]
 	p.lastID++
 	r.id = p.lastID
-	p.rows, p.at, p.laidOut, p.known = append(p.rows, r), 0, false, false
+	p.rows, p.at, p.laidOut, p.topKnown = append(p.rows, r), 0, false, false
 	p.top, p.bottom = 0, 0
 	c.clearUndrawn()
 }

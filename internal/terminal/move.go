@@ -15,7 +15,7 @@ func (p *page) layOut() {
 		}
 	}
 	p.finish(len(p.rows) - p.height)
-	p.known = p.known || len(p.rows) == p.height
+	p.topKnown = p.topKnown || len(p.rows) == p.height
 }
 
 // split splits row i if it is wider than the terminal.
@@ -124,7 +124,7 @@ func (p *page) column() int {
 
 // goTo moves the cursor to a row and a column, or to the nearest on the screen.
 func (p *page) goTo(i, col int) {
-	if i < 0 && !p.known {
+	if i < 0 && !p.topKnown {
 		n := min(-i, p.height-len(p.rows))
 		p.insert(0, n)
 		i += n
@@ -154,7 +154,7 @@ func (p *page) insert(i, n int) {
 	if i <= p.at {
 		p.at += n
 	}
-	p.known = p.known || len(p.rows) >= p.height
+	p.topKnown = p.topKnown || len(p.rows) >= p.height
 }
 
 // remove removes the rows from i to j, and their text.
@@ -175,20 +175,21 @@ func (p *page) moveRows(n, col int) {
 	p.goTo(i, col)
 }
 
-// know makes rows[0] the first row of the screen. If that is not known, the program's rows count as
-// being just above the last row, which is free: many programs keep a status there.
-func (p *page) know() {
+// assumeTop makes rows[0] the first row of the screen. If that is not known, the program's rows
+// count as being just above the last row. The last row stays free, because many programs keep a
+// status there.
+func (p *page) assumeTop() {
 	p.layOut()
-	if !p.known {
+	if !p.topKnown {
 		p.insert(0, p.height-len(p.rows)-1)
 		p.insertBelow(len(p.rows), p.height-len(p.rows))
-		p.known = true
+		p.topKnown = true
 	}
 }
 
 // goToRow moves the cursor to a row of the screen and to a column.
 func (p *page) goToRow(i, col int) {
-	p.know()
+	p.assumeTop()
 	p.goTo(i, col)
 }
 
@@ -220,7 +221,7 @@ func (p *page) restore() {
 // reverse moves the cursor up. At the top, the text scrolls down.
 func (p *page) reverse() {
 	col := p.column()
-	if p.known && p.at == p.top {
+	if p.topKnown && p.at == p.top {
 		p.scrollDown(1)
 	} else {
 		p.moveRows(-1, col)

@@ -18,11 +18,11 @@ type page struct {
 	at            int    // the index of the cursor's row
 	laidOut       bool   // no row is wider than the terminal
 
-	// known is true if rows[0] is the first row of the screen. Else the screen has more rows: those
-	// that the program has not written to. Nobody knows how many of them are above, so they count
-	// as being above until the program moves below its rows.
-	known   bool
-	cleared bool // the program has cleared the screen
+	// topKnown says that rows[0] is the first row of the screen. Otherwise the screen has more
+	// rows, which the program has not written to. How many of them are above is not known, so they
+	// count as being above until the program moves below its rows.
+	topKnown bool
+	cleared  bool // the program has cleared the screen
 	// top and bottom are the first and the last row of the scrolling region. If bottom is 0, there
 	// is none. If there is one, rows has all rows of the screen.
 	top, bottom int
@@ -65,7 +65,7 @@ const maxOpen = 64 << 10
 func (p *page) setUp(height, width int) {
 	if p.height != height || p.width != width {
 		p.height, p.width = height, width
-		p.top, p.bottom, p.laidOut, p.known = 0, 0, false, p.known && p.cleared
+		p.top, p.bottom, p.laidOut, p.topKnown = 0, 0, false, p.topKnown && p.cleared
 		for _, r := range p.rows {
 			r.fits = false
 		}
@@ -179,7 +179,7 @@ func (p *page) writePlain(s []byte) int {
 var newline = []byte("\n")
 
 // beforeLines returns the length of s without its last n-1 complete lines and what follows them. If
-// s has fewer than n complete lines, it returns 0.
+// s has fewer than n complete lines, beforeLines returns 0.
 func beforeLines(s []byte, n int) int {
 	if bytes.Count(s, newline) < n {
 		return 0
@@ -276,7 +276,7 @@ func (p *page) down() {
 		}
 		p.rows = append(p.rows, p.newRow())
 		p.at = len(p.rows) - 1
-		p.known = p.known || len(p.rows) == p.height
+		p.topKnown = p.topKnown || len(p.rows) == p.height
 	}
 }
 

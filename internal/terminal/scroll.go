@@ -19,7 +19,7 @@ func (p *page) eraseLine(mode int) {
 func (p *page) eraseScreen(mode int) {
 	switch mode {
 	case 0:
-		if p.known && p.at == 0 && p.cursor().column() == 0 {
+		if p.topKnown && p.at == 0 && p.cursor().column() == 0 {
 			p.clear()
 			return
 		}
@@ -41,8 +41,8 @@ func (p *page) eraseScreen(mode int) {
 	}
 }
 
-// clear clears the screen. The first time, what is on the screen was printed as a log, and remains
-// in it. Since then, the program draws.
+// clear clears the screen. What was on the screen when it was cleared for the first time was
+// printed as a log, and remains in the log. After that, the program draws.
 func (p *page) clear() {
 	col := p.column()
 	if p.cleared {
@@ -55,13 +55,13 @@ func (p *page) clear() {
 	at := p.at
 	p.at = 0
 	p.rows = p.rows[:0]
-	p.cleared, p.known = true, false
+	p.cleared, p.topKnown = true, false
 	n := at + 1
 	if p.bottom > 0 {
 		n = p.height
 	}
 	p.insert(0, n)
-	p.known, p.at = true, at
+	p.topKnown, p.at = true, at
 	p.arrive(col)
 }
 
@@ -71,7 +71,7 @@ func (p *page) setRegion(top, bottom int) {
 	if top >= bottom {
 		return
 	}
-	p.know()
+	p.assumeTop()
 	p.top, p.bottom = 0, 0
 	if top > 0 || bottom < p.height-1 {
 		p.insert(len(p.rows), p.height-len(p.rows))
@@ -91,7 +91,7 @@ func (p *page) region() (top, end int) {
 // scrollRegion moves the text of the scrolling region up by n rows. What scrolls off is final,
 // because it could be read. The cursor stays where it is.
 func (p *page) scrollRegion(n int) {
-	p.know()
+	p.assumeTop()
 	top, end := p.region()
 	p.insertBelow(len(p.rows), end-len(p.rows))
 	n = min(n, end-top)
@@ -119,7 +119,7 @@ func (p *page) insertBelow(i, n int) {
 // scrollDown moves the text of the scrolling region down by n rows. What is moved out of the region
 // is lost.
 func (p *page) scrollDown(n int) {
-	p.know()
+	p.assumeTop()
 	at, col := p.at, p.column()
 	p.cursor().pack()
 	top, _ := p.region()
@@ -147,7 +147,7 @@ func (p *page) insertRows(n int) {
 // are too many.
 func (p *page) openRows(i, n int) {
 	_, end := p.region()
-	if n = min(n, end-i); !p.known {
+	if n = min(n, end-i); !p.topKnown {
 		n = min(n, p.height-len(p.rows))
 	}
 	if i > 0 {

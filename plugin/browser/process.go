@@ -276,7 +276,7 @@ func (p *process) exitError(code int, err error) error {
 // close ends Chromium and all its processes, and removes its directory. It kills them if they do
 // not end within exitDelay.
 func (p *process) close() error {
-	p.in.Close()  // Chromium ends at the end of its input, and then the script ends
+	p.in.Close()  // at the end of its input Chromium ends, and then the script
 	p.out.Close() // else Chromium's last output would block
 	timer := time.NewTimer(exitDelay)
 	defer timer.Stop()

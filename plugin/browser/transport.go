@@ -202,7 +202,7 @@ func checkSize(text []byte, most int64) error {
 	return err
 }
 
-// checkComplete returns an error if a struct that v has to have, by the tags of cdproto, is nil.
+// checkComplete returns an error if a struct is nil that v must have by the tags of cdproto.
 func checkComplete(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -47,6 +47,8 @@ func TestBoxes(t *testing.T) {
 		{"Exit", testExit},
 		{"Restart", testRestart},
 		{"Kernels", testKernels},
+		{"Listed", testListed},
+		{"Silent", testSilent},
 		{"Goroutines", testGoroutines},
 		{"Close", testClose},
 		{"CLI", testCLI},
@@ -57,7 +59,8 @@ func TestBoxes(t *testing.T) {
 		{"CLIExit", testCLIExit},
 		{"CLIAtOnce", testCLIAtOnce},
 	}
-	daily := []string{"State", "Outputs", "Input", "Interrupt", "NoReply", "Death", "CLI"}
+	daily := []string{"State", "Outputs", "Input", "Interrupt", "NoReply", "Death", "Listed",
+		"Silent", "CLI"}
 	in := func(kind string, left func(t testing.TB, why string),
 		box func(t *testing.T) boxtest.Box) {
 		t.Run(kind, func(t *testing.T) {

@@ -143,6 +143,9 @@ func (c *cell) handleOutput(m *message) error {
 		}
 		err := m.parse(&status)
 		c.idle = c.idle || status.State == "idle"
+		if c.silent && status.State == "busy" && !c.hasBegun() { // it has no execute_input
+			close(c.began)
+		}
 		return err
 	case "execute_input":
 		if !c.hasBegun() {

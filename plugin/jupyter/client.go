@@ -157,8 +157,8 @@ func (c *Client) ensureConnected(ctx context.Context) (*connection, error) {
 	return c.conn, nil
 }
 
-// exitWait is how long a kernel may accept connections and answer nothing before that is an error.
-// A kernel that exits does so until it has ended.
+// exitWait is how long a kernel may accept connections without answering before that is an error.
+// An exiting kernel does so until it has ended.
 const exitWait = 5 * time.Second
 
 // checkKernel asks the sandbox whether the kernel of conn, which has ended, lives. If the kernel
@@ -182,8 +182,8 @@ func (c *Client) checkKernel(ctx context.Context, conn *connection) (*kernelStat
 }
 
 // explainLoss returns the kernel's *DeadError if err says that the connection has ended because the
-// kernel died, and else err. A kernel that is still exiting looks alive to the sandbox, so
-// explainLoss also connects again, which succeeds only with a kernel that answers.
+// kernel died. Otherwise it returns err. A kernel that is still exiting looks alive to the sandbox,
+// so explainLoss also connects again, which succeeds only with a kernel that answers.
 func (c *Client) explainLoss(ctx context.Context, conn *connection, err error) error {
 	var gone *goneError
 	if !errors.As(err, &gone) || ctx.Err() != nil {

@@ -258,7 +258,7 @@ func (c *connection) sendMessage(ctx context.Context, r *request, h header, chan
 		c.requests[h.ID] = r
 		c.mu.Unlock()
 	}
-	var over atomic.Bool // set by whichever comes first: Send's return or ctx's end
+	var over atomic.Bool // set by the return of Send or the end of ctx: the first of the two
 	stop := context.AfterFunc(ctx, func() {
 		if over.CompareAndSwap(false, true) {
 			c.fail(errors.New("a call ended before its message was sent"))

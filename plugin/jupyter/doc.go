@@ -33,7 +33,8 @@
 // A box may have several kernels. Each is a process with a name; the default name is "default". The
 // first client of a kernel starts it, in the client's directory and environment. The kernel lives
 // until it is stopped, dies, or the box is closed. The end of a Client or of a session does not end
-// it. All clients of a kernel share its state and its queue: one cell runs at a time.
+// it. All clients of a kernel share its state and its queue: one cell runs at a time. [Kernels]
+// lists the kernels of a box.
 //
 // When a kernel dies (exit(), os._exit, a crash, a full memory), what cells have defined is lost.
 // So nothing starts a new one without being told to: Run returns a [*DeadError], and execute_cli an

@@ -34,10 +34,12 @@ type hostileKernel struct {
 	cell  chan struct{} // closed when parent is set
 	once  sync.Once
 	begun sync.Once
+	over  sync.Once
 	id    string
 	iopub net.Conn
 	ready chan struct{} // closed when iopub is subscribed to
 	deaf  chan struct{} // unless nil, shell reads only the handshake until it is closed
+	said  chan struct{} // unless nil, closed when says of iopub has ended
 	work  sync.WaitGroup
 }
 
@@ -161,6 +163,9 @@ func (k *hostileKernel) talk(channel string, conn net.Conn) {
 	<-k.cell
 	if says := k.says[channel]; says != nil {
 		says(k, k.id, conn)
+		if channel == iopub && k.said != nil {
+			k.over.Do(func() { close(k.said) })
+		}
 	}
 }
 
@@ -266,13 +271,16 @@ func TestHostileKernel(t *testing.T) {
 		hostiletest.Case{Name: c.name, Says: c.says, Time: c.time,
 			Call: func(ctx context.Context, t *testing.T) error {
 				k := &hostileKernel{key: signer("secret"), cell: make(chan struct{}),
-					ready: make(chan struct{}), says: map[string]talk{iopub: c.iopub,
-						shell: c.shell}}
+					ready: make(chan struct{}), said: make(chan struct{}),
+					says: map[string]talk{iopub: c.iopub, shell: c.shell}}
 				client, err := Connect(ctx, k, Config{})
 				require.NoError(t, err)
 				_, err = client.Run(ctx, "1", Stream(func(Event) {
-					if c.slow {
-						time.Sleep(time.Second)
+					if c.slow { // until the connection has ended
+						select {
+						case <-k.said:
+						case <-ctx.Done():
+						}
 					}
 				}))
 				client.Close()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// These expressions match what is no text in HTML. execute_cli.py has the same.
+// These expressions match what is no text in HTML. execute_cli.py has the same expressions.
 var (
 	hiddenHTML = regexp.MustCompile(`(?i)^<(script|style|head)\b`)
 	shownHTML  = regexp.MustCompile(`(?i)</(script|style|head)\s*>`)

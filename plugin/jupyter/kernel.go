@@ -54,36 +54,56 @@ const answerMax = 64 << 10
 // executeCLI runs execute_cli for a kernel, and returns what it prints.
 func executeCLI(ctx context.Context, box sandbox.Sandbox, kernel string,
 	args ...string) (*kernelStatus, error) {
+	status := &kernelStatus{}
+	return status, runCLI(ctx, box, status, append([]string{"--kernel", kernel}, args...)...)
+}
+
+// runCLI runs execute_cli, and parses what it prints, if it prints anything.
+func runCLI(ctx context.Context, box sandbox.Sandbox, answer any, args ...string) error {
 	ctx, out, stop := bounded.Capture(ctx, "the answer of execute_cli", answerMax)
 	defer stop()
 	errs := bounded.Buffer{What: "the standard error of execute_cli", Max: answerMax,
 		Full: out.Full}
-	code, err := box.Run(ctx, &sandbox.Cmd{
-		Args: append([]string{"execute_cli", "--kernel", kernel}, args...), Stdout: out,
-		Stderr: &errs,
-	})
+	code, err := box.Run(ctx, &sandbox.Cmd{Args: append([]string{"execute_cli"}, args...),
+		Stdout: out, Stderr: &errs})
 	switch {
 	case code == 127 && (err == nil || errors.Is(err, fs.ErrNotExist)):
-		return nil, fmt.Errorf("%w in %s: InitPlugins(ctx, jupyter.Plugin()) first",
+		return fmt.Errorf("%w in %s: InitPlugins(ctx, jupyter.Plugin()) first",
 			ErrNotInstalled, box)
 	case err != nil:
-		return nil, err
+		return err
 	case code != 0:
 		text := strings.TrimPrefix(strings.TrimSpace(errs.String()), "execute_cli: ")
 		if text == "" {
 			text = fmt.Sprintf("execute_cli ended with exit status %d", code)
 		}
-		return nil, errors.New(printable.Text(text))
+		return errors.New(printable.Text(text))
 	}
-	status := &kernelStatus{}
-	answer := out.Bytes()
-	if len(answer) == 0 {
-		return status, nil
+	if text := out.Bytes(); len(text) > 0 {
+		if err := json.Unmarshal(text, answer); err != nil {
+			return fmt.Errorf("parse what execute_cli prints: %w", err)
+		}
 	}
-	if err := json.Unmarshal(answer, status); err != nil {
-		return nil, fmt.Errorf("parse what execute_cli prints: %w", err)
+	return nil
+}
+
+// A Kernel is one that was started in a sandbox and not stopped. It may have died.
+type Kernel struct {
+	Name string // see Config.Kernel
+	Dir  string // where it was started
+}
+
+// Kernels returns the kernels of a sandbox, sorted by name. It starts none. If the sandbox lacks
+// the plugin, the error is ErrNotInstalled.
+func Kernels(ctx context.Context, sb sandbox.Sandbox) ([]Kernel, error) {
+	if sb == nil {
+		return nil, errors.New("jupyter: Kernels: the sandbox is nil: make a box first")
 	}
-	return status, nil
+	var answer struct{ Kernels []Kernel }
+	if err := runCLI(ctx, sb, &answer, "--list"); err != nil {
+		return nil, fmt.Errorf("jupyter: list the kernels: %w", err)
+	}
+	return answer.Kernels, nil
 }
 
 // ErrNotInstalled is the error of a sandbox that lacks the plugin.

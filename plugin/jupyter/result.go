@@ -75,7 +75,7 @@ func (o *Output) Text() string {
 }
 
 // bareObject matches how Python shows an object of which it only knows the type. execute_cli.py has
-// it too.
+// the same expression.
 var bareObject = regexp.MustCompile(`^<[\w.]+ object( at 0x[0-9a-f]+)?>$`)
 
 // An Error is an exception that ended a cell.

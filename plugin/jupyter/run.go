@@ -19,6 +19,7 @@ type runOptions struct {
 	stream    func(Event)
 	input     InputFunc
 	maxOutput int
+	silent    bool
 }
 
 // Stream makes Run call f with the cell's output as it comes. The calls do not overlap, and the
@@ -44,8 +45,12 @@ func Input(f InputFunc) RunOption { return func(o *runOptions) { o.input = f } }
 // gets everything.
 func MaxOutput(n int) RunOption { return func(o *runOptions) { o.maxOutput = n } }
 
-// Run runs a cell and waits for its end. If the cell raises an exception, that is no error of Run:
-// see Result.Error. Runs of one Client wait for each other. The kernel also runs cells of other
+// Silent makes Run run a cell that is not one of the user's, such as a setting. The cell has no
+// number, the kernel keeps it in no history, and the value of its last expression is not shown.
+func Silent() RunOption { return func(o *runOptions) { o.silent = true } }
+
+// Run runs a cell and waits for its end. An exception of the cell is not an error of Run: see
+// Result.Error. Runs of one Client wait for each other. The kernel also runs cells of other
 // clients, one at a time.
 //
 // When ctx ends, Run interrupts the cell, and returns the Result so far and ctx's error. The kernel
@@ -94,13 +99,13 @@ func (c *Client) runCell(ctx context.Context, conn *connection, code string,
 	o runOptions) (*Result, error) {
 	began := time.Now()
 	r, err := conn.send(ctx, shell, "execute_request", map[string]any{
-		"code": code, "silent": false, "store_history": true, "user_expressions": struct{}{},
-		"allow_stdin":   o.input != nil,
+		"code": code, "silent": o.silent, "store_history": !o.silent,
+		"user_expressions": struct{}{}, "allow_stdin": o.input != nil,
 		"stop_on_error": false, // true would abort other clients' cells in the queue
 	})
 	cell := &cell{
 		conn: conn, request: r, id: r.ids[0], input: o.input, probes: map[string]bool{},
-		began: make(chan struct{}), done: make(chan struct{}),
+		silent: o.silent, began: make(chan struct{}), done: make(chan struct{}),
 		stdout: headtail.Buffer{Max: o.maxOutput}, stderr: headtail.Buffer{Max: o.maxOutput},
 	}
 	if err != nil {
@@ -145,8 +150,9 @@ type cell struct {
 	id      string
 	stream  func(Event) error // nil if there is none
 	input   InputFunc         // nil if there is none
-	began   chan struct{}     // closed when the kernel runs the cell
-	done    chan struct{}     // closed when Run does not wait for the cell any longer
+	silent  bool
+	began   chan struct{} // closed when the kernel runs the cell
+	done    chan struct{} // closed when Run does not wait for the cell any longer
 
 	interrupting sync.WaitGroup // calls of Interrupt
 

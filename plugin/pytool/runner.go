@@ -86,7 +86,7 @@ type sharedBox struct {
 }
 
 // Call calls the function in the Runner's box: see Tool.Call. Calls that arrive while the box is
-// being made share it. If the box is lost during a call, the error is sandbox.ErrLost; but if the
+// being made share it. If the box is lost during a call, the error is sandbox.ErrLost. If the
 // function had not started, Call tries once more, in a new box.
 func (r *Runner) Call(ctx context.Context, t Tool, c Call) (*Result, error) {
 	if _, err := t.encodeRequest(c); err != nil {
@@ -153,8 +153,8 @@ func (r *Runner) acquire(ctx context.Context, n Needs) (*sharedBox, error) {
 	}
 }
 
-// startMakingLocked starts to make a box. Only the values of ctx, the first caller's, are used: its
-// end does not end the making, because other callers may wait for the box too.
+// startMakingLocked starts to make a box. It uses only the values of ctx, which is the first
+// caller's. The end of ctx does not end the making, because other callers may wait for the box too.
 func (r *Runner) startMakingLocked(ctx context.Context, needs string, n Needs) *sharedBox {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b := &sharedBox{needs: needs, cancel: cancel, made: make(chan struct{})}

@@ -44,6 +44,9 @@ func (j *job) Input(text string, awaits sandbox.InputKind) {
 	j.track.input(withoutSecrets(text, awaits))
 }
 
+// Resize is called after the job's terminal has got another size.
+func (j *job) Resize(rows, cols int) { j.track.resize(rows, cols) }
+
 // Result implements sandbox.JobObserver.
 func (j *job) Result(*sandbox.Result) {}
 

@@ -10,8 +10,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// adversary has programs, files and users that try to make a session execute, show or believe what
-// they want.
+// adversary has programs, files and users that try to change what a session executes, shows or
+// reports.
 func (s *suite) adversary(t *testing.T) {
 	b := s.box(t)
 	b.sections(t, []section{
@@ -25,8 +25,8 @@ func (s *suite) adversary(t *testing.T) {
 	})
 }
 
-// leftOver types input that the command does not read. It is dropped and counted: no shell executes
-// it, and no other command gets it.
+// leftOver types input that the command does not read. The input is dropped and counted: no shell
+// executes it, and no other command gets it.
 func leftOver(t *testing.T, b *box) {
 	const line = ": > proof\n"
 	never := func(t *testing.T, sh *shell) {
@@ -117,8 +117,8 @@ while time.monotonic() < end:
         os.write(1, b"ALL 100 TESTS PASSED\r\n")
 `
 
-// thief runs a process of another user that stays on the terminal. It neither gets nor ends a
-// command.
+// thief runs a process of another user that stays on the terminal. The process neither gets a
+// command nor ends one.
 func thief(t *testing.T, b *box) {
 	b.need(t, "setpriv", "python3")
 	if !b.root(t) {
@@ -166,7 +166,8 @@ while out: out = out[os.write(1, out):]
 os._exit(9)
 `
 
-// forged runs programs that print what ends a command. That neither ends it nor sets its status.
+// forged runs programs that print what ends a command. Their output neither ends the command nor
+// sets its status.
 func forged(t *testing.T, b *box) {
 	for _, c := range []struct{ name, before, command, needs string }{
 		{"Printed", "",
@@ -229,8 +230,8 @@ func redefinedWords(t *testing.T, b *box) {
 	}
 }
 
-// hooks: traps and options that have something said or done for each command concern the user's
-// commands alone.
+// hooks sets traps and options that print or run something for each command. They apply to the
+// user's commands only.
 func hooks(t *testing.T, b *box) {
 	for _, c := range []struct{ name, command, needs, want string }{
 		{"Debug", "trap 'echo D' DEBUG", "bash: trap DEBUG", "D\nsaid\n"},
@@ -265,7 +266,7 @@ func hooks(t *testing.T, b *box) {
 			exited(t, sh.interrupt(), 130)
 		})
 	}
-	// the shell ends with the first command that fails
+	// The shell ends with the first command that fails.
 	b.test(t, "ErrExit", func(t *testing.T, sh *shell) {
 		res := sh.exec("set -e")
 		exited(t, res, 0)
@@ -275,7 +276,7 @@ func hooks(t *testing.T, b *box) {
 		sh.restarted(res, 1)
 		require.NotContains(t, res.Output, "not here")
 	})
-	// dash and ash execute nothing after it: a fresh shell must come
+	// dash and ash execute nothing after it, so a fresh shell must come.
 	b.test(t, "NoExec", func(t *testing.T, sh *shell) {
 		sh.mayRestart = true
 		within(b, t, "Execute", sh.executeCall("set -n"))
@@ -298,7 +299,7 @@ func terminals(t *testing.T, b *box) {
 			exited(t, sh.exec(c.command), 0)
 			times(3, sh.lives)
 			m := b.marker(t)
-			// 130: Interrupt, and not a later signal, has ended it
+			// 130: Interrupt has ended it, and not a later signal.
 			exited(t, sh.timeout(100*time.Millisecond, "sleep "+string(m)), 130)
 			b.gone(t, m)
 			sh.lives()
@@ -308,8 +309,8 @@ func terminals(t *testing.T, b *box) {
 	}
 }
 
-// pinentry ends a command while an agent's program asks on the terminal. That program ends, too,
-// and does not read the input of the next command.
+// pinentry ends a command while an agent's program asks on the terminal. That program ends too, and
+// does not read the input of the next command.
 func pinentry(t *testing.T, b *box) {
 	b.need(t, "gpg", "pinentry-curses", "tty")
 	if b.suite.plain {

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func (s *suite) background(t *testing.T) {
 		{"35_Ends", jobEnds},
 		{"35_Unread", unread},
 		{"35_Input", jobInput},
+		{"35_Resize", jobResize},
 		{"35_Status", jobStatus},
 		{"35_Until", jobUntil},
 		{"36_Kill", kills},
@@ -56,7 +58,7 @@ func ampersands(t *testing.T, b *box) {
 			b.ended(t, m, "the session's processes, after Close")
 		})
 	}
-	// it is in the Output of the command that runs then
+	// The output is in the Output of the command that runs then.
 	b.test(t, "LateOutput", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("(until [ -e go ]; do sleep 0.02; done; echo late; : > went) &"), 0)
 		require.Contains(t, sh.output(": > go; until [ -e went ]; do sleep 0.02; done; echo next"),
@@ -159,7 +161,7 @@ func jobContents(t *testing.T, b *box) {
 		same(t, strings.Repeat("x", 70_000)+"\n", b.start(t,
 			"echo "+strings.Repeat("x", 70_000)).ends(0).Output)
 	})
-	// offsets count from the job's first byte
+	// Offsets count from the job's first byte.
 	parallel(t, "BoundedLog", func(t *testing.T) {
 		j := b.start(t, "stty -onlcr; seq 1 20000", sandbox.MaxLog(1200))
 		res := j.ends(0)
@@ -205,7 +207,7 @@ func jobEnds(t *testing.T, b *box) {
 			return err
 		}))
 	})
-	// the wait ends, the job goes on
+	// The wait ends, and the job goes on.
 	parallel(t, "WaitCancelled", func(t *testing.T) {
 		j := b.start(t, "until [ -e cancelled ]; do sleep 0.02; done; exit 6")
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -217,4 +219,20 @@ func jobEnds(t *testing.T, b *box) {
 		b.script(t, `: > "$1/cancelled"`, b.tmp)
 		j.ends(6)
 	})
+}
+
+// jobResize changes the size of a job's terminal.
+func jobResize(t *testing.T, b *box) {
+	j := b.start(t, `echo up; until [ "$(stty size)" = "50 132" ]; do sleep 0.02; done; echo new`,
+		sandbox.Size(24, 80))
+	j.shown("up\n")
+	resize := func(rows, cols int) error {
+		return errorOf(within(b, t, "Resize", noResult(func(ctx context.Context) error {
+			return j.Resize(ctx, rows, cols)
+		})))
+	}
+	require.Error(t, resize(0, 10))
+	require.NoError(t, resize(50, 132))
+	same(t, "up\nnew\n", j.ends(0).Output)
+	require.ErrorIs(t, resize(24, 80), os.ErrProcessDone)
 }

@@ -141,8 +141,8 @@ func (f *firstWrite) Write(p []byte) (int, error) {
 
 // freshShell makes calls while the session starts a fresh shell in place of one that was killed.
 func freshShell(t *testing.T, b *box) {
-	// an Execute that is cancelled, a Wait and an Interrupt at once: none hangs, and none ends a
-	// later command
+	// An Execute is cancelled, and a Wait and an Interrupt come at once. None of them hangs, and
+	// none ends a later command.
 	b.test(t, "GivenUp", func(t *testing.T, sh *shell) {
 		sh.mayRestart = true
 		for i := range 8 {
@@ -167,7 +167,7 @@ func freshShell(t *testing.T, b *box) {
 			}
 		}
 	})
-	// the fresh shell has the new size, whether Resize comes before it or after it
+	// The fresh shell has the new size, whether Resize comes before it or after it.
 	b.test(t, "Resize", func(t *testing.T, sh *shell) {
 		sh.mayRestart = true
 		for i := range 8 {

@@ -36,7 +36,7 @@ type trial struct {
 	answer  string // what ends a command that asks; "": it is killed
 	after   string // a script that ends what the trial has started, in the trial's directory
 
-	// why a command that asks may be told as one that may go on, or ""
+	// mayGoOn says why a command that asks may be reported as one that may go on, or is "".
 	mayGoOn string
 	own     bool // it is a program of ours: see certaintyOften
 }
@@ -44,16 +44,17 @@ type trial struct {
 // Values of mayGoOn.
 const (
 	wakesUp = "it wakes up by itself, for what no kernel knows"
-	ownTCP  = "who has the other end of a TCP connection is not looked for in a single process"
+	ownTCP  = "the other end of a TCP connection is not looked for in a single process"
 	inPool  = "its main thread waits for another thread, beside a runtime's clocks"
 )
 
 const (
-	// how long a command that may go on must be quiet by default: see sandbox.Patience
+	// patience is how long a command that may go on must be quiet by default: see sandbox.Patience.
 	patience = 5 * time.Second
-	// how many trials run at once, at most
+	// trialKeepers is how many trials run at once, at most.
 	trialKeepers = 10
-	// what is told later than this is told late: the logged tables count it, no test fails by it
+	// soon is the limit between soon and late. The logged tables count late answers, but no test
+	// fails because of them.
 	soon = 100 * time.Millisecond
 )
 
@@ -80,8 +81,8 @@ func (s *suite) certainty(t *testing.T) {
 	b.tryTrials(t, trials, watch)
 }
 
-// certaintyOften runs the programs of ours fifty times each while two processors are busy: nothing
-// may be told otherwise because the machine is slow.
+// certaintyOften runs the programs of ours fifty times each while two processors are busy: the
+// answers must not change because the machine is slow.
 func (s *suite) certaintyOften(t *testing.T) {
 	if !s.full {
 		s.skip(t, "thousands of commands take minutes: use Full")
@@ -153,8 +154,8 @@ func (r trial) run(t *testing.T, lab *laboratory) {
 	sh.close() // kills what is left
 }
 
-// isTold checks that a command that asks is told, and as one that cannot go on, unless mayGoOn says
-// why not. On a busy machine it may be told as one that may go on before that.
+// isTold checks that a command that asks is reported as waiting, and as one that cannot go on,
+// unless mayGoOn says why not. On a busy machine it may first be reported as one that may go on.
 func (r trial) isTold(sh *shell, lab *laboratory) {
 	sh.t.Helper()
 	var w observed
@@ -178,8 +179,8 @@ func (r trial) isTold(sh *shell, lab *laboratory) {
 	}
 }
 
-// isWatched checks that a command that goes on by itself is never told as one that cannot. One that
-// asks too may be told so.
+// isWatched checks that a command that goes on by itself is never reported as one that cannot go
+// on. A command that also asks may be reported so.
 func (r trial) isWatched(sh *shell, lab *laboratory) {
 	sh.t.Helper()
 	var w observed
@@ -203,7 +204,7 @@ func (r trial) isWatched(sh *shell, lab *laboratory) {
 	lab.told.add(r, first, w.after())
 }
 
-// goesOn checks what a Result says of a command that goes on, and returns what it has told.
+// goesOn checks what a Result says of a command that goes on, and returns what the Result has told.
 func (r trial) goesOn(sh *shell, w *observed, res *sandbox.Result) telling {
 	sh.t.Helper()
 	n := w.told(res)
@@ -216,7 +217,7 @@ func (r trial) goesOn(sh *shell, w *observed, res *sandbox.Result) telling {
 	return n
 }
 
-// An observed command remembers when it has last printed something.
+// An observed command remembers when it last printed something.
 type observed struct {
 	mu     sync.Mutex
 	last   time.Time
@@ -247,7 +248,7 @@ func (w *observed) saw(res *sandbox.Result) *sandbox.Result {
 	return res
 }
 
-// after is how long ago the command has printed something, or has begun.
+// after returns how long ago the command last printed something, or began.
 func (w *observed) after() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,7 +36,7 @@ func (s *suite) concurrency(t *testing.T) {
 			return errors.Join(err, closeErr)
 		}))
 	})
-	// each tries again while the error is ErrBusy
+	// Each goroutine tries again while the error is ErrBusy.
 	t.Run("48_OneSessionManyGoroutines", func(t *testing.T) {
 		b := s.box(t)
 		sh := b.open(t)

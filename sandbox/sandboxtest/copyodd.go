@@ -58,7 +58,7 @@ func copyErrors(t *testing.T, b *box) {
 func odd(t *testing.T, b *box) {
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/f", "content", 0o644)
-	// they are not replaced
+	// Special files are not replaced.
 	t.Run("Special", func(t *testing.T) {
 		b.script(t, `mkfifo "$1/fifo" && echo x >"$1/f"`, dir)
 		require.ErrorIs(t, b.copyTo(t, host+"/f", dir+"/fifo"), fs.ErrInvalid)
@@ -66,7 +66,7 @@ func odd(t *testing.T, b *box) {
 		require.ErrorIs(t, b.copyFrom(t, dir+"/f", "/dev/null"), fs.ErrInvalid)
 		same(t, "f\nfifo\n", b.script(t, `[ -c /dev/null ] && [ -p "$1/fifo" ] && ls -A "$1"`, dir))
 	})
-	// a path that ends in a slash is that of a directory
+	// A path that ends in a slash is that of a directory.
 	t.Run("Slash", func(t *testing.T) {
 		b.script(t, `mkdir "$1/real" && echo x >"$1/real/f" && ln -s real "$1/link"`, dir)
 		require.NoError(t, b.copyFrom(t, dir+"/link/", host+"/copy"))
@@ -86,7 +86,7 @@ func odd(t *testing.T, b *box) {
 		require.NoError(t, b.Files().RemoveAll(t.Context(), dir+"/link/")) // only the link
 		same(t, "x\n", b.script(t, `[ ! -L "$1/link" ] && cat "$1/real/f"`, dir))
 	})
-	// they are left out, and CopyError lists them
+	// Unreadable files are left out, and CopyError lists them.
 	t.Run("Unreadable", func(t *testing.T) {
 		b.needNoRoot(t)
 		b.script(t, `mkdir -p "$1/some/shut" && cd "$1/some" && echo a >a && echo b >no && echo c >z && chmod 0 no shut`, dir)

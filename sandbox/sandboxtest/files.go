@@ -183,7 +183,7 @@ func attributes(t *testing.T, b *box) {
 		require.NoError(t, err)
 		require.Equal(t, then, info.ModTime().UTC())
 	})
-	// they are copied as links
+	// Links are copied as links.
 	t.Run("Links", func(t *testing.T) {
 		host, dir := t.TempDir(), b.dir(t)
 		write(t, host+"/d/f", "x", 0o644)
@@ -224,7 +224,7 @@ func onto(t *testing.T, b *box) {
 		require.NoError(t, b.copyFrom(t, dir+"/d/new", host+"/d"))
 		hasContent(t, host+"/d/new", "new")
 	})
-	// into it, beside its files
+	// The files go into the directory, beside its own.
 	t.Run("DirectoryOntoDirectory", func(t *testing.T) {
 		write(t, host+"/tree/x", "x", 0o644)
 		b.script(t, `mkdir -p "$1/tree" && printf y > "$1/tree/y"`, dir+"/d")
@@ -246,7 +246,7 @@ func onto(t *testing.T, b *box) {
 		require.ErrorIs(t, b.copyFrom(t, dir+"/d/new", host+"/into"), syscall.EISDIR)
 		require.DirExists(t, host+"/into/new/kept")
 	})
-	// it is replaced, for which write permission of the directory is enough
+	// The file is replaced, for which write permission of the directory is enough.
 	t.Run("ReadOnlyFile", func(t *testing.T) {
 		b.script(t, `printf old > "$1/ro" && chmod 444 "$1/ro"`, dir)
 		require.NoError(t, b.copyTo(t, host+"/new", dir+"/ro"))
@@ -262,7 +262,7 @@ func boxPaths(t *testing.T, b *box) {
 	host, dir := t.TempDir(), b.dir(t)
 	write(t, host+"/f", "content", 0o644)
 	main := b.main(t)
-	// relative to the current directory of the main session
+	// The path is relative to the current directory of the main session.
 	t.Run("Relative", func(t *testing.T) {
 		main := main.with(t)
 		main.output("cd " + quote(dir) + " && mkdir sub")
@@ -288,7 +288,7 @@ func boxPaths(t *testing.T, b *box) {
 		require.NoError(t, b.copyFrom(t, "~/"+name, host+"/tilde"))
 		hasContent(t, host+"/tilde", "content")
 	})
-	// it is a name like any other
+	// Elsewhere ~ is a name like any other.
 	t.Run("TildeInside", func(t *testing.T) {
 		require.NoError(t, b.copyTo(t, host+"/f", dir+"/~"))
 		same(t, "content", b.script(t, `cat "$1"/'~'`, dir))

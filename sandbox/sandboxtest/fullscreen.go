@@ -52,7 +52,7 @@ curses.wrapper(lambda s: (s.addstr(2, 3, "in curses"), s.refresh(), s.getkey()))
 		shows(t, sh, 2, "   in curses")
 		exited(t, sh.input("x"), 0)
 	})
-	// ^C does not end these
+	// ^C does not end these programs.
 	parallel(t, "Interrupted", func(t *testing.T) {
 		for _, c := range []named{{"less", "less numbers"}, {"vi", "vi f"}, {"python3", "python3"},
 			{"top", "top"}} {
@@ -137,7 +137,7 @@ func screens(t *testing.T, b *box) {
 		sh.interrupt()
 		b.gone(t, m)
 	})
-	// each has crashed a terminal emulator
+	// Each of these sequences has crashed a terminal emulator.
 	b.test(t, "ScreenOfNastySequences", func(t *testing.T, sh *shell) {
 		sh.output(`printf '\033[-5P\033[4000000000I\033[99999999999b\033[2147483647;2147483647H\033[0;0r\033[?69h\033[9999S\033[9999T\033[9999L\303'`)
 		sh.screen()
@@ -207,7 +207,7 @@ func sizes(t *testing.T, b *box) {
 		sh.lives()
 		require.Len(t, sh.screen().Lines, 500)
 	})
-	// Resize may return an error or not, but the session goes on
+	// Resize may return an error, but the session goes on.
 	b.test(t, "Impossible", func(t *testing.T, sh *shell) {
 		for _, size := range [][2]int{{0, 0}, {-1, -1}, {1 << 20, 1 << 20}} {
 			within(b, t, "Resize", noResult(func(ctx context.Context) error {

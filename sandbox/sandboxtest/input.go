@@ -21,7 +21,7 @@ func inputs(t *testing.T, b *box) {
 		exited(t, sh.input("caf\xe9 \xff日本 🎉\t$HOME 'q\"\n"), 0)
 		same(t, "caf\xe9 \xff日本 🎉\t$HOME 'q\"\n", b.cat(t, sh.dir+"/f"))
 	})
-	// to a program that reads later
+	// The program reads later.
 	b.test(t, "TypedAhead", func(t *testing.T, sh *shell) {
 		running(t, sh.exec("sleep 0.5; read -r x; echo \"got $x\"",
 			sandbox.Yield(100*time.Millisecond)))
@@ -29,7 +29,7 @@ func inputs(t *testing.T, b *box) {
 		exited(t, res, 0)
 		require.True(t, strings.HasSuffix(res.Output, "got early\n"), show(res))
 	})
-	// the shell does not execute it
+	// The shell does not execute what was left.
 	b.test(t, "LeftUnread", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("read -r x"), sandbox.Line)
 		exited(t, sh.input("one\n: two\n\n: three\n"))
@@ -39,7 +39,7 @@ func inputs(t *testing.T, b *box) {
 
 // longInputs types much.
 func longInputs(t *testing.T, b *box) {
-	// in lines, which a terminal cuts after 4,096 bytes
+	// The text has lines, because a terminal cuts a line after 4,096 bytes.
 	b.test(t, "100KB", func(t *testing.T, sh *shell) {
 		want := lines(1, 20000)
 		waiting(t, sh.exec("cat > f"), sandbox.Line)
@@ -47,7 +47,7 @@ func longInputs(t *testing.T, b *box) {
 		exited(t, sh.input("\x04"), 0)
 		same(t, want, b.cat(t, sh.dir+"/f"))
 	})
-	// echo, input and output at once must not block each other
+	// Echo, input and output at once must not block each other.
 	b.test(t, "100KBToAProgramThatPrints", func(t *testing.T, sh *shell) {
 		want := lines(1, 20000)
 		waiting(t, sh.exec("cat"), sandbox.Line)
@@ -197,7 +197,7 @@ func until(t *testing.T, b *box) {
 
 // notWaiting has commands that work or sleep, and do not read the terminal.
 func notWaiting(t *testing.T, b *box) {
-	// time for some ten looks; with Full, more than an implementation needs to guess
+	// The time allows some ten looks; with Full, more than an implementation needs to guess.
 	watch := time.Duration(b.suite.pick(250, 1200)) * time.Millisecond
 	for _, c := range []struct{ name, command, needs string }{
 		{"Sleep", "sleep {n}", ""},
@@ -282,7 +282,7 @@ func notYetWaiting(t *testing.T, b *box) {
 		waiting(t, sh.wait(), sandbox.Line)
 		require.Contains(t, sh.input("y\n").Output, "x y\n")
 	})
-	// an earlier look at the process must not answer for the next question
+	// An earlier look at the process must not answer for the next question.
 	b.test(t, "ManyPrompts", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("i=0; while [ \"$i\" -lt 20 ]; do i=$((i + 1)); printf 'q%s? ' "+
 			"\"$i\"; read -r a; sleep 0.03; echo \"a$i=$a\"; done"), sandbox.Line)

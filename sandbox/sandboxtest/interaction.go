@@ -79,7 +79,7 @@ func reads(t *testing.T, b *box) {
 		}
 		exited(t, sh.input("ann\n"), 0)
 	})
-	// Input returns after the program has read the answer, worked, and asks again
+	// Input returns after the program has read the answer, has worked, and asks again.
 	b.test(t, "ALoopOfThem", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec(`while read -r l; do echo "got $l"; done; echo end`), sandbox.Line)
 		for i := range 50 {
@@ -134,7 +134,7 @@ func secrets(t *testing.T, b *box) {
 			sh.askAndAnswer() // echo is on again
 		})
 	}
-	// the terminal's settings are reset with the command
+	// The terminal's settings are reset with the command.
 	b.test(t, "InterruptedWithoutEcho", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("sh -c 'stty -echo; read -r x'"), sandbox.Secret)
 		exited(t, sh.interrupt(), 130)
@@ -168,7 +168,7 @@ func unfinished(t *testing.T, b *box) {
 		sh.exec("exit 3")
 		idle()
 	})
-	// as by a stop button
+	// A stop button does this.
 	b.test(t, "InterruptFromAnotherGoroutine", func(t *testing.T, sh *shell) {
 		m := b.marker(t)
 		done := make(chan error)

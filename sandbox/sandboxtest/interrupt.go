@@ -18,9 +18,9 @@ func cancels(t *testing.T, b *box) {
 	b.test(t, "Cause", cancelCauses)
 	b.test(t, "Before", cancelledBefore)
 	cancelledExecutes(t, b)
-	// a context governs its call, not what goes on after the call has returned
+	// A context governs its call, and not what goes on after the call has returned.
 	b.test(t, "After", cancelledAfter)
-	// the wait ends, the command goes on
+	// The wait ends, and the command goes on.
 	b.test(t, "Wait", func(t *testing.T, sh *shell) {
 		running(t, sh.exec("echo one; until [ -e go ]; do sleep 0.02; done; echo two",
 			sandbox.Yield(20*time.Millisecond)))
@@ -233,7 +233,7 @@ func interrupts(t *testing.T, b *box) {
 			b.gone(t, m)
 		})
 	}
-	// it is dropped with the command
+	// The queued input is dropped with the command.
 	b.test(t, "QueuedInput", func(t *testing.T, sh *shell) {
 		m := sh.sleeps()
 		running(t, sh.input(": > stray\necho stray\n", sandbox.Yield(100*time.Millisecond)))

@@ -258,7 +258,7 @@ func kills(t *testing.T, b *box) {
 			j.kill() // does nothing
 		})
 	}
-	// to /proc, such a process is a zombie without arguments
+	// In /proc, such a process is a zombie without arguments.
 	b.test(t, "MainThreadEnded", func(t *testing.T, sh *shell) {
 		b.need(t, "python3")
 		dir := strings.TrimSpace(sh.output("pwd"))
@@ -286,7 +286,7 @@ ctypes.CDLL(None).pthread_exit(None)'`, sandbox.Dir(dir))
 		}))
 		b.gone(t, m)
 	})
-	// before the shell has got the command, or has started it
+	// Kill comes before the shell has got the command, or has started it.
 	parallel(t, "AtOnce", func(t *testing.T) {
 		m := b.marker(t)
 		var all sync.WaitGroup

@@ -175,7 +175,7 @@ func jobUntil(t *testing.T, b *box) {
 		exited(t, results[2], 3)
 		exited(t, j.until(), 3)
 	})
-	// the wait ends, the job goes on
+	// The wait ends, and the job goes on.
 	parallel(t, "Unfinished", func(t *testing.T) {
 		j := b.start(t, "echo a; until [ -e unfinished ]; do sleep 0.02; done; exit 6")
 		runningWith(t, j.until(matching("a\n")), "a\n")

@@ -229,7 +229,7 @@ func noGoroutineLeft(t *testing.T, s *suite) {
 	})
 	label := fmt.Sprintf("%q:%q", key, t.Name())
 	var left []string
-	// a goroutine that is done may take a moment to end
+	// A goroutine may take a moment to end.
 	for end := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if left = goroutines(label); len(left) == 0 {
 			return

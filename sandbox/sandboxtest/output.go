@@ -107,7 +107,7 @@ func lookalikes(t *testing.T, b *box) {
 			require.Truef(t, strings.HasSuffix(out, "end\n"), "output is %s", brief(out))
 		})
 	}
-	// the raw bytes of an earlier command, with all markers in them
+	// This prints the raw bytes of an earlier command, with all markers in them.
 	b.test(t, "Replay", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
 		exited(t, sh.exec("echo first; false", sandbox.Tee(&raw)), 1)
@@ -156,7 +156,7 @@ func bytesOfAllKinds(t *testing.T, b *box) {
 	})
 	b.test(t, "RandomToTee", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
-		// with queries that a terminal answers, as random bytes may have
+		// The output includes queries that a terminal answers, as random bytes may.
 		sh.output("{ head -c 1000000 /dev/urandom | LC_ALL=C tr -d '\\r'; printf " +
 			"'\\033[c\\033[6n'; } > random; stty -echo")
 		sh.output("cat random", sandbox.Tee(&raw))

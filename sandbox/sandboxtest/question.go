@@ -20,7 +20,7 @@ func questions(t *testing.T, b *box) {
 			same(t, c.left, sh.output("ls"))
 		}
 	})
-	// the process has the script's name, and not that of its shell
+	// The process has the script's name, and not that of its shell.
 	b.test(t, "Script", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec(
 			`printf '#!/bin/sh\nprintf "name? "\nread -r x\necho "hello $x"\n' > ask; chmod +x ask`))
@@ -41,7 +41,7 @@ func questions(t *testing.T, b *box) {
 		waiting(t, sh.exec("ssh-keygen -t ed25519 -f key -N x"), sandbox.Line) // overwrite?
 		exited(t, sh.input("n\n"))
 	})
-	// it is not answered
+	// The question is not answered.
 	b.test(t, "passwd", func(t *testing.T, sh *shell) {
 		b.need(t, "passwd")
 		res := sh.exec("passwd")

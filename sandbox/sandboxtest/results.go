@@ -24,7 +24,7 @@ func callers(t *testing.T, b *box) {
 		b.gone(t, m)
 		exited(t, sh.exec("(exit 4)", sandbox.Idle(grace)), 4)
 	})
-	// Idle counts from the last output, not from the call
+	// Idle counts from the last output, and not from the call.
 	b.test(t, "IdleIsSilence", func(t *testing.T, sh *shell) {
 		res := sh.exec("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done; (exit 4)",
 			sandbox.Idle(1200*time.Millisecond))
@@ -76,7 +76,7 @@ func callers(t *testing.T, b *box) {
 func resultFields(t *testing.T, b *box) {
 	omitted(t, b)
 	fullScreenField(t, b)
-	// -1 until the command has ended
+	// ExitCode is -1 until the command has ended.
 	b.test(t, "ExitCode", func(t *testing.T, sh *shell) {
 		res := sh.exec("read -r x; until [ -e go ]; do sleep 0.02; done; (exit 4)")
 		waiting(t, res, sandbox.Line)
@@ -94,7 +94,7 @@ func resultFields(t *testing.T, b *box) {
 		sh.touch("go")
 		exited(t, sh.wait(), 4)
 	})
-	// a program asks for the terminal's size so
+	// Programs ask for the terminal's size in this way.
 	b.test(t, "CursorWhereAsked", func(t *testing.T, sh *shell) {
 		same(t, "        24 x 80, 5 7\n", sh.output(`old=$(stty -g); stty raw -echo min 0 time 100
 printf '\0337\033[r\033[999;999H\033[6n\0338\033[5;7H\033[6n\033[9;9H' >/dev/tty
@@ -126,7 +126,7 @@ func omitted(t *testing.T, b *box) {
 		}
 		require.Zero(t, sh.exec("echo a").Omitted)
 	})
-	// no rune is cut
+	// No rune is cut.
 	b.test(t, "OmittedRunes", func(t *testing.T, sh *shell) {
 		for n := 1000; n < 1006; n++ {
 			res := sh.exec(

@@ -31,6 +31,8 @@ func (s *suite) run(t *testing.T) {
 		{"38_Cancel", runCancels},
 		{"38_Writers", runWriters},
 		{"38_Environment", environments},
+		{"38_Started", runStarted},
+		{"38_Terminal", runTerminal},
 		{"39_Errors", runErrors},
 	})
 	parallel(t, "39_AtOnce", func(t *testing.T) {
@@ -73,7 +75,7 @@ func streams(t *testing.T, b *box) {
 		}
 		same(t, want.String(), both.String())
 	})
-	// == would panic for these writers, so they count as two
+	// The operator == would panic for these writers, so they count as two.
 	parallel(t, "WritersThatDoNotCompare", func(t *testing.T) {
 		var mu sync.Mutex
 		var all strings.Builder
@@ -107,7 +109,7 @@ func streams(t *testing.T, b *box) {
 			Stdin: in, Stdout: w}))
 		same(t, "one\ntwo\n", w.buf.String())
 	})
-	// the last output is not lost
+	// The last output is not lost.
 	parallel(t, "Tail", func(t *testing.T) {
 		for i := range b.suite.count(100) {
 			var stdout bytes.Buffer
@@ -140,14 +142,14 @@ func stdins(t *testing.T, b *box) {
 			Stdout: got}))
 		require.Equal(t, want.Sum(nil), got.Sum(nil), "SHA-256 of the input and of the output")
 	})
-	// neither a hang nor an error
+	// Run neither hangs nor returns an error.
 	parallel(t, "NotRead", func(t *testing.T) {
 		require.Zero(t, b.mustRun(t, &sandbox.Cmd{Args: []string{"true"},
 			Stdin: strings.NewReader(strings.Repeat("x", 10<<20))}))
 		same(t, "1\n", b.stdout(t, &sandbox.Cmd{Args: []string{"head", "-n", "1"},
 			Stdin: strings.NewReader(lines(1, 1_000_000))}))
 	})
-	// a failing reader is not taken for the end of the input
+	// A failing reader is not taken for the end of the input.
 	parallel(t, "ThatFails", func(t *testing.T) {
 		dir := fmt.Sprintf("%s/stdin%d", b.tmp, b.count.Add(1))
 		b.script(t, `mkdir "$1"`, dir)
@@ -183,7 +185,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // programs has programs with arguments, a directory, an environment and a status.
 func programs(t *testing.T, b *box) {
-	// no shell expands them
+	// No shell expands the arguments.
 	parallel(t, "Arguments", func(t *testing.T) {
 		args := []string{"", "a b", "it's", `"`, "$HOME", "`x`", "$(x)", "*", "a\nb\n", `\`, "-n",
 			"~", ";", "é\xff", "!", strings.Repeat("x", 100_000)}
@@ -206,7 +208,7 @@ func programs(t *testing.T, b *box) {
 			Env: []string{"A=" + value, "B=1", "B=2", "EMPTY="}, Stdout: &stdout}))
 		same(t, value+"\n2\n<>\npath\n", stdout.String())
 	})
-	// the program is looked for in Env's PATH
+	// Run looks for the program in Env's PATH.
 	parallel(t, "Path", func(t *testing.T) {
 		dir := b.tmp + "/" + b.tool(t)
 		same(t, "tool\n", b.stdout(t, &sandbox.Cmd{Args: []string{"tool"},
@@ -329,7 +331,7 @@ func runErrors(t *testing.T, b *box) {
 		_, err := b.tryRun(t, &sandbox.Cmd{})
 		require.Error(t, err)
 	})
-	// 127 of the program itself is a status
+	// If the program itself ends with 127, that is a status.
 	t.Run("A127OfItsOwn", func(t *testing.T) {
 		require.Equal(t, 127, b.mustRun(t, &sandbox.Cmd{
 			Args: inShell("nosuchprogram 2>/dev/null")}))

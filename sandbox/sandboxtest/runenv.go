@@ -15,7 +15,7 @@ import (
 
 // environments changes a program's environment and directory.
 func environments(t *testing.T, b *box) {
-	// the program gets Env, and the variable that the implementation needs
+	// The program gets Env, and the variable that the implementation needs.
 	parallel(t, "ReplaceEnv", func(t *testing.T) {
 		dir := b.tmp + "/" + b.tool(t)
 		env := []string{"PATH=" + dir + ":/bin:/usr/bin", "A=it's\na $value", "B=1", "B=2",
@@ -34,7 +34,7 @@ func environments(t *testing.T, b *box) {
 		require.ErrorIs(t, err, fs.ErrNotExist, "without a PATH")
 		require.Equal(t, 127, code)
 	})
-	// also processes end that have another parent by then
+	// Processes whose parent has ended by then end too.
 	parallel(t, "ReplaceEnvCancel", func(t *testing.T) {
 		m := b.marker(t)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -59,7 +59,7 @@ func environments(t *testing.T, b *box) {
 			require.ErrorContains(t, err, "~ is not expanded")
 		}
 	})
-	// it is relative to the box's directory, whatever the session's
+	// Dir is relative to the box's directory, whatever the session's is.
 	parallel(t, "RelativeDir", func(t *testing.T) {
 		dir := fmt.Sprintf("sandboxtest-%d", b.suite.markers.Add(1))
 		b.needScript(t, "the box's directory is read-only",

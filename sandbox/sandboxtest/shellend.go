@@ -60,7 +60,7 @@ func ends(t *testing.T, b *box) {
 			}
 			sh.restarted(res, c.code)
 			require.Equal(t, sh.dir, res.Cwd, "Cwd")
-			// more may follow, as on a person's screen: an interactive bash says "exit"
+			// More may follow, as on a person's screen: an interactive bash says "exit".
 			require.Truef(t, strings.HasPrefix(res.Output, c.want),
 				"output %q does not begin with %q", res.Output, c.want)
 			require.NotContains(t, res.Output, "b\n")
@@ -79,7 +79,7 @@ func ends(t *testing.T, b *box) {
 		exited(t, sh.input("\x1a"), 148)
 		exited(t, sh.exec("exit 3")) // the first exit may only warn of stopped jobs
 	})
-	// ^D ends read, but not the shell
+	// ^D ends read, but not the shell.
 	b.test(t, "EndOfInput", func(t *testing.T, sh *shell) {
 		waiting(t, sh.exec("read -r x"), sandbox.Line)
 		exited(t, sh.input("\x04"), 1)
@@ -273,7 +273,7 @@ func redirected(t *testing.T, b *box) {
 		b.test(t, c.name, func(t *testing.T, sh *shell) {
 			sh.mayRestart = true
 			exited(t, sh.exec(c.command))
-			// the next command may be lost, but the session has a shell in the end
+			// The next command may be lost, but the session has a shell in the end.
 			within(b, t, "Execute", sh.executeCall("exec </dev/tty >/dev/tty 2>&1"))
 			within(b, t, "Execute", sh.executeCall(":"))
 		})
@@ -285,7 +285,7 @@ func redirected(t *testing.T, b *box) {
 func execs(t *testing.T, b *box) {
 	for _, c := range []struct{ name, shell, needs string }{{"Bash", "bash -c", "bash"},
 		{"Sh", "sh -c", ""}, {"Ash", "busybox ash -c", "busybox"}} {
-		// it reads Input, and nothing that the implementation types
+		// The program reads Input, and nothing that the implementation types.
 		b.test(t, "ProgramThatAsks/"+c.name, func(t *testing.T, sh *shell) {
 			b.need(t, c.needs)
 			res := sh.exec("exec " + c.shell + ` 'printf "name? "; read -r x; echo "<$x>"; exit 4'`)
@@ -301,7 +301,7 @@ func execs(t *testing.T, b *box) {
 		waiting(t, sh.exec("exec sh s"), sandbox.Line)
 		exitedWith(t, sh.input("ann\n"), 4, "ann\n<ann>\n")
 	})
-	// the shell still gets its commands
+	// The shell still gets its commands.
 	b.test(t, "InputFromNull", func(t *testing.T, sh *shell) {
 		exited(t, sh.exec("exec 0</dev/null"), 0)
 		for range 3 {

@@ -30,6 +30,9 @@ func smallFiles(t *testing.T, b *box) {
 		{"60_AsAWhole", asAWhole},
 		{"60_Links", links},
 		{"60_Open", opened},
+		{"60_Symlink", symlinks},
+		{"60_Rights", rights},
+		{"60_AsUser", otherUsersFiles},
 		{"61_Names", smallNames},
 		{"61_Tilde", tilde},
 		{"61_Glob", globs},
@@ -41,6 +44,7 @@ func smallFiles(t *testing.T, b *box) {
 		{"64_WatchDirectory", watchedDirectory},
 		{"64_WatchFile", watchedFile},
 		{"64_WatchWrites", watchedWrites},
+		{"64_WatchTree", watchedTree},
 		{"64_WatchEnds", watchEnds},
 		{"64_WatchRefused", watchRefused},
 	})

@@ -25,6 +25,7 @@ func (s *suite) state(t *testing.T) {
 		{"17_VirtualEnvironment", virtualEnvironment},
 		{"19_Sessions", sessions},
 		{"19_SessionList", sessionList},
+		{"19_Like", likes},
 	})
 }
 
@@ -309,7 +310,8 @@ func prompts(t *testing.T, b *box) {
 			sh.timeout(100*time.Millisecond, "sleep 1000")
 		})
 	}
-	// its output is a part of the command's, but nothing hangs, and no status is lost
+	// The output of PROMPT_COMMAND is a part of the command's, but nothing hangs, and no status is
+	// lost.
 	b.test(t, "PromptCommandPrints", func(t *testing.T, sh *shell) {
 		b.need(t, "bash: PROMPT_COMMAND")
 		exited(t, sh.exec(`PROMPT_COMMAND='echo noise'`), 0)

@@ -48,7 +48,8 @@ func (s *suite) syntax(t *testing.T) {
 	})
 	b.scripts(t, "05_Quoting", quoting())
 	b.test(t, "05_NULByte", func(t *testing.T, sh *shell) {
-		// no shell can execute it: an error or a Result, but the session goes on
+		// No shell can execute this: the call may return an error or a Result, but the session goes
+		// on.
 		within(b, t, "Execute", sh.executeCall("echo a\x00b"))
 	})
 	b.sections(t, []section{
@@ -66,7 +67,7 @@ func (s *suite) syntax(t *testing.T) {
 		{"CRLFAfterACommand", "true\r\ncd .\r\n", "", 0, ""},
 	})
 	parallel(t, "08_Ampersand", func(t *testing.T) {
-		// an interactive shell may print the job's number
+		// An interactive shell may print the job's number.
 		for _, c := range []named{
 			{"ThenLine", "sleep 0.1 &\necho next"},
 			{"ThenCommand", "sleep 0.1 & echo next"},
@@ -192,7 +193,7 @@ func syntaxErrors(t *testing.T, b *box) {
 		})
 	}
 	b.test(t, "HereDocumentWithoutEnd", func(t *testing.T, sh *shell) {
-		// shells execute it, some with a warning
+		// Shells execute this, some with a warning.
 		require.Contains(t, sh.output("cat <<EOF\na\n\nb"), "a\n\nb\n")
 	})
 	b.test(t, "BackslashAtTheEnd", func(t *testing.T, sh *shell) {

@@ -95,7 +95,7 @@ func tampered(t *testing.T, b *box) {
 			sh.mayRestart = sh.mayRestart || c.shell != keeps
 		})
 	}
-	// the hook of each prompt reads the shell's commands
+	// The hook of each prompt reads the shell's commands.
 	b.test(t, "PromptCommand", func(t *testing.T, sh *shell) {
 		b.need(t, "bash: PROMPT_COMMAND")
 		exited(t, sh.exec("PROMPT_COMMAND='cat >/dev/null'; (exit 5)"), 5)

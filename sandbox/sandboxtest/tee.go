@@ -48,7 +48,7 @@ func tee(t *testing.T, b *box) {
 		same(t, "red\n", sh.output(`printf '\033[31mred\033[0m\n'`, sandbox.Tee(&raw)))
 		same(t, "\x1b[31mred\x1b[0m\n", unix(raw.Bytes()))
 	})
-	// more than Output keeps
+	// The output is more than Output keeps.
 	b.test(t, "AllOfALot", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
 		exited(t, sh.exec("seq 1 50000", sandbox.Tee(&raw), sandbox.MaxOutput(1000)), 0)
@@ -165,7 +165,7 @@ func stuckTee(t *testing.T, b *box) {
 	neighbor.lives()
 }
 
-// follow gives writers to Follow and LogTo: they get all output, also while no call waits.
+// follow gives writers to Follow and LogTo. They get all output, also while no call waits.
 func follow(t *testing.T, b *box) {
 	b.test(t, "BetweenCalls", func(t *testing.T, sh *shell) {
 		var raw bytes.Buffer
@@ -186,7 +186,7 @@ echo two; : > come; until [ -e on ]; do sleep 0.02; done; read -r n; echo "$n"`,
 			sandbox.Follow(w)))
 		require.Equal(t, 1, w.calls, "writes after the first error")
 	})
-	// one that fails does not affect the others
+	// A writer that fails does not affect the others.
 	b.test(t, "Several", func(t *testing.T, sh *shell) {
 		var raw, other bytes.Buffer
 		same(t, lines(1, 5000), sh.output("seq 1 5000", sandbox.Follow(&raw),
@@ -194,7 +194,7 @@ echo two; : > come; until [ -e on ]; do sleep 0.02; done; read -r n; echo "$n"`,
 		same(t, lines(1, 5000), unix(raw.Bytes()))
 		same(t, lines(1, 5000), unix(other.Bytes()))
 	})
-	// a command's output comes before the next one's, though no call has waited for its end
+	// A command's output comes before the next one's, although no call has waited for its end.
 	b.test(t, "Turns", func(t *testing.T, sh *shell) {
 		var raw slow
 		running(t, sh.exec("seq 1 20000", sandbox.Follow(&raw),

@@ -14,7 +14,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// time ends commands by Timeout, context and Interrupt: all their processes end, and the shell goes
+// time ends commands by Timeout, context and Interrupt. All their processes end, and the shell goes
 // on.
 func (s *suite) time(t *testing.T) {
 	b := s.box(t)
@@ -47,7 +47,7 @@ func (s *suite) time(t *testing.T) {
 		require.Truef(t, ran <= last && last < n, "of %d commands, the last that has printed is "+
 			"%d, and $X is %d", n, ran, last)
 	})
-	// the command ends at about its Timeout
+	// The command ends at about its Timeout.
 	b.test(t, "31_TimeoutAtTheEnd", func(t *testing.T, sh *shell) {
 		for i := range s.pick(15, 60) {
 			res, err := within(b, t, "Execute", sh.executeCall("sleep 0.02",
@@ -124,7 +124,7 @@ var timedOutCommands = []timedOut{
 	{"Exec", "exec sleep {n}", []int{130}, ""},
 }
 
-// timeouts lets commands time out, also some that resist: all their processes end.
+// timeouts lets commands time out. All their processes end, also if they ignore signals.
 func timeouts(t *testing.T, b *box) {
 	// the shell ends if it ignores the signals itself; bash 5.2 sometimes dies of a ^C between two
 	// forks
@@ -206,7 +206,7 @@ func timeoutDetails(t *testing.T, b *box) {
 		require.True(t, strings.HasPrefix(res.Output, "a\ngot a\n"), show(res))
 		b.gone(t, m)
 	})
-	// the command outlives the call that had a Timeout
+	// The command outlives the call that had a Timeout.
 	b.test(t, "HoldsForOneCall", func(t *testing.T, sh *shell) {
 		running(t, sh.exec("sleep 1; echo end", sandbox.Yield(100*time.Millisecond),
 			sandbox.Timeout(500*time.Millisecond)))
@@ -215,7 +215,7 @@ func timeoutDetails(t *testing.T, b *box) {
 	b.test(t, "YieldAfterTimeout", func(t *testing.T, sh *shell) {
 		exited(t, sh.timeout(200*time.Millisecond, "sleep 1000", sandbox.Yield(limit)), 130)
 	})
-	// which an earlier command has started
+	// An earlier command has started these processes.
 	b.test(t, "LeavesBackgroundProcesses", func(t *testing.T, sh *shell) {
 		m := b.marker(t)
 		sh.output("sleep " + string(m) + " & pid=$!")

@@ -76,7 +76,8 @@ func userRun(t *testing.T, b *box) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// userDir gives no directory: a user who may not enter the sandbox's starts in the root.
+// userDir gives no directory. A user who may not enter the sandbox's directory starts at home, or
+// in the root.
 func userDir(t *testing.T, b *box) {
 	const name = "12345:54321"
 	pwd := []string{"pwd"}
@@ -88,6 +89,14 @@ func userDir(t *testing.T, b *box) {
 	}
 	same(t, want, b.stdout(t, &sandbox.Cmd{Args: pwd, User: name}))
 	same(t, want, b.openPlain(t, sandbox.User(name)).output("pwd"))
+	if want == "/\n" { // one with a home that may be entered by all
+		home := strings.Fields(b.script(t, `while IFS=: read -r name x id x x home x; do
+[ "$id" -gt 0 ] && case $(ls -ld "$home/.") in d??x??x??x*) echo "$name $home"; break;; esac
+done 2>/dev/null </etc/passwd`))
+		if len(home) == 2 {
+			same(t, home[1]+"\n", b.stdout(t, &sandbox.Cmd{Args: pwd, User: home[0]}))
+		}
+	}
 	of, ok := sandbox.As[others](b.Sandbox)
 	if !ok {
 		return
@@ -144,8 +153,8 @@ func userJob(t *testing.T, b *box) {
 	require.Contains(t, job.ends(129, 137, 143).Output, "12345\n")
 }
 
-// userEnds closes a session and cancels Run: also another user's processes end, and those that have
-// another parent by then.
+// userEnds closes a session and cancels Run. Processes of other users end too, and so do those
+// whose parent has ended by then.
 func userEnds(t *testing.T, b *box) {
 	m := b.marker(t)
 	sh := b.openAs(t, "12345:54321")

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"syscall"
@@ -20,13 +21,14 @@ type watched struct {
 }
 
 // watch calls Watch. The watch ends with t, or with ctx.
-func (b *box) watch(t testing.TB, ctx context.Context, name string) watched {
+func (b *box) watch(t testing.TB, ctx context.Context, name string,
+	opts ...sandbox.WatchOption) watched {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	var events iter.Seq2[sandbox.FileEvent, error]
 	b.files(t, "Watch", func(_ context.Context, f sandbox.Files) (err error) {
-		events, err = f.Watch(ctx, name)
+		events, err = f.Watch(ctx, name, opts...)
 		return err
 	})
 	next, stop := iter.Pull2(events)
@@ -116,6 +118,52 @@ func watchedWrites(t *testing.T, b *box) {
 		{Op: sandbox.FileCreated, Name: "file"}, {Op: sandbox.FileCreated, Name: "copy"},
 		{Op: sandbox.FileWritten, Name: "file"}, {Op: sandbox.FileWritten, Name: "copy"},
 	}, w.until(t, "end"))
+}
+
+// watchedTree watches all that is below a directory.
+func watchedTree(t *testing.T, b *box) {
+	dir := b.dir(t)
+	b.script(t, `cd "$1" && mkdir -p old/deep && ln -s / link`, dir)
+	w := b.watch(t, t.Context(), dir, sandbox.Recursive())
+	b.script(t, `cd "$1" && : > old/deep/a && printf x >> old/deep/a && mkdir old/"$2" && : > go`,
+		dir, "new\n\xff")
+	odd := "old/new\n\xff"
+	require.Equal(t, []sandbox.FileEvent{
+		{Op: sandbox.FileCreated, Name: "old/deep/a"},
+		{Op: sandbox.FileWritten, Name: "old/deep/a"},
+		{Op: sandbox.FileCreated, Name: odd},
+	}, w.until(t, "go"))
+	for range 2 {
+		b.writeFile(t, dir+"/"+odd+"/file", "content", 0o600)
+	}
+	b.script(t, `cd "$1" && mv old/deep "$2/moved" && : > "$2/moved/b" && rm -r "$2" && : > then`,
+		dir, odd)
+	require.Equal(t, []sandbox.FileEvent{
+		{Op: sandbox.FileCreated, Name: odd + "/file"},
+		{Op: sandbox.FileWritten, Name: odd + "/file"},
+		{Op: sandbox.FileRemoved, Name: "old/deep"},
+		{Op: sandbox.FileCreated, Name: odd + "/moved", From: "old/deep"},
+		{Op: sandbox.FileCreated, Name: odd + "/moved/b"},
+	}, w.until(t, "then")[:5])
+	// What a directory holds before it is watched is told once, too.
+	b.script(t, `cd "$1" && mkdir -p p/q/r && : > p/q/r/s && i=0 && while [ $i -lt 300 ]; do : > p/$i; i=$((i+1)); done; : > end`,
+		dir)
+	seen := map[string]int{}
+	for _, e := range w.until(t, "end") {
+		if e.Op == sandbox.FileCreated {
+			seen[e.Name]++
+		}
+	}
+	want := map[string]int{"p": 1, "p/q": 1, "p/q/r": 1, "p/q/r/s": 1}
+	for i := range 300 {
+		want[fmt.Sprintf("p/%d", i)] = 1
+	}
+	require.Equal(t, want, seen)
+	require.ErrorIs(t, b.withFiles(t, "Watch", func(ctx context.Context, f sandbox.Files) error {
+		return errorOf(f.Watch(ctx, dir+"/end", sandbox.Recursive()))
+	}), syscall.ENOTDIR)
+	b.script(t, `rm -r "$1"`, dir)
+	require.ErrorIs(t, w.end(t), fs.ErrNotExist)
 }
 
 // watchEnds ends watches, and checks their errors.

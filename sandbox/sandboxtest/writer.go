@@ -146,7 +146,7 @@ func (c blockedCall) execute(sh *shell, w io.Writer, limit time.Duration) error 
 var blockedPrograms = []named{{"Flood", "yes"}, {"Silent", "echo a; exec sleep 1000"},
 	{"Ended", "echo a"}}
 
-// jobWriters has jobs whose writer blocks. Kill returns all the same.
+// jobWriters has jobs whose writer blocks. Kill returns nevertheless.
 func jobWriters(t *testing.T, b *box) {
 	for _, c := range blockedPrograms {
 		parallel(t, c.name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func jobWriters(t *testing.T, b *box) {
 	}
 }
 
-// panics has writers that panic: the call returns an error, and the command goes on.
+// panics has writers that panic. The call returns an error, and the command goes on.
 func panics(t *testing.T, b *box) {
 	const command = "seq 1 20000; (exit 3)"
 	for name, option := range map[string]func(io.Writer) sandbox.ExecOption{"Tee": sandbox.Tee,
@@ -189,7 +189,7 @@ type panicking struct{}
 
 func (panicking) Write([]byte) (int, error) { panic("no, thanks") }
 
-// runWriters gives Run such writers.
+// runWriters gives Run writers that panic.
 func runWriters(t *testing.T, b *box) {
 	for name, cmd := range map[string]*sandbox.Cmd{
 		"Stdout": {Args: []string{"seq", "1", "20000"}, Stdout: panicking{}},

@@ -37,7 +37,7 @@ type situation struct {
 	check    string // a command after it, which must succeed
 	after    string // a script that ends what the row has started, in the row's directory
 
-	// why a box over a plain sshd cannot tell, or ""
+	// plain says why a box over a plain sshd cannot tell, or is "".
 	plain string
 }
 
@@ -49,17 +49,20 @@ const (
 )
 
 const (
-	// how long a command that works is watched: an implementation may guess after a quiet second
+	// worksFor is how long a command that works is watched. An implementation may guess after a
+	// quiet second.
 	worksFor = 2200 * time.Millisecond
-	// the same for one that computes, which begins soon and slows down the others
+	// computesFor is the same for a command that computes. It begins soon, and slows down the
+	// others.
 	computesFor = 1400 * time.Millisecond
-	// how long a command that asks may take to wait: a busy machine starts Python in 15 s
+	// asksWithin is how long a command that asks may take to wait. A busy machine starts Python in
+	// 15 s.
 	asksWithin = limit - 10*time.Second
-	// how many rows run at once, at most
+	// zooKeepers is how many rows run at once, at most.
 	zooKeepers = 10
 )
 
-// zoo runs the rows of the table, or some quarters of them without Full.
+// zoo runs the rows of the table. Without Full, it runs some quarters of them.
 func (s *suite) zoo(t *testing.T) {
 	b := s.box(t)
 	rows := situations(b.bash)

@@ -59,7 +59,7 @@ var zooIdle = []situation{
 		check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
 	{name: "BackgroundReaderInLoop", command: `cat & while :; do sleep 0.1; done`,
 		check: `kill -9 %1; kill -CONT %1 2>/dev/null; wait; :`},
-	// it is stopped, in a background process group
+	// The command is stopped, in a background process group.
 	{name: "TimeoutReader", needs: "timeout", when: `timeout 5 true && timeout --version`,
 		command: `sh -c "timeout 30 cat; :"`},
 	{name: "Flock", needs: "flock", setup: `: >l`, command: `flock l sh -c 'flock l true'`},

@@ -12,8 +12,8 @@ printf 'Host *\nProxyCommand /usr/sbin/sshd -i -f %s/sshd_config\nIdentityFile %
 // sshdRuns succeeds if the box's user can log in so.
 const sshdRuns = `[ -x /usr/sbin/sshd ] && ` + sshd + ` && ssh -n -F config box true`
 
-// zooRelays are commands whose reader is another program's child, another user's, on a terminal of
-// its own, or no child of the shell.
+// zooRelays are commands whose reader is the child of another program, belongs to another user, is
+// on a terminal of its own, or is no child of the shell.
 var zooRelays = []situation{
 	{name: "script", needs: "script", when: `script -qc true /dev/null`,
 		command: `script -qc cat /dev/null`, asks: sandbox.Line, answer: "ann\n",

@@ -2,7 +2,6 @@ package shellbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,9 +14,11 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/boxenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/files"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/network"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/processes"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/session"
 )
 
 // Options are the settings of a Box; the zero value is usable.
@@ -66,19 +67,19 @@ func (o *Options) check() error {
 
 // A Box is a sandbox on a Host. Its own Session methods are those of its main session.
 type Box struct {
-	session *session // the main session
+	session *session.Session // the main session
 
 	host      Host
 	opts      Options
 	log       *slog.Logger
-	mark      string // is in the environment of everything that the box starts
+	env       *boxenv.Env
+	shared    *session.Box // what all sessions need
 	processes *processes.Host
 	files     *files.Files
 	network   *network.Network
 	control   *controlled // answers about processes; nil if the host does so itself
 	owner     *Box        // the box whose host this one uses (AsUser); nil: the host is its own
 	user      string      // the user as whom programs run by default; "": the host's own
-	noBash    atomic.Bool // there is no bash on the host
 	joined    bool        // by Join
 	tag       string      // tells the Runs of a Box from Join from those of others
 
@@ -87,15 +88,12 @@ type Box struct {
 	mu       sync.Mutex
 	closed   bool
 	detached bool
-	added    []string           // by AddEnv
-	hostENV  map[string]*string // the value of ENV that the host gives to a user's programs
-	closing  chan struct{}      // closed when Close begins
-	sessions map[string]*session
+	closing  chan struct{} // closed when Close begins
+	sessions map[string]*session.Session
 	jobs     []*job
 	count    map[string]int    // the last number of each kind of id
 	calls    sync.WaitGroup    // Runs, copies and connections being made
 	calling  atomic.Int64      // the number of calls that are Activity
-	commands atomic.Int64      // the number of commands so far, for the log
 	touched  atomic.Int64      // when something last began or ended, in nanoseconds since 1970
 	views    map[*Box]struct{} // the boxes from AsUser
 	down     chan struct{}     // closed when Close is done
@@ -111,7 +109,7 @@ func New(ctx context.Context, host Host, opts Options) (*Box, error) {
 		return nil, errors.New("shellbox: New: the host is nil")
 	}
 	b := newBox(host, opts, nil, "")
-	var main *session
+	var main *session.Session
 	err := opts.check()
 	if err == nil {
 		main, err = b.open(ctx, "main", nil, sandbox.NewSessionOptions())
@@ -135,11 +133,10 @@ func newBox(host Host, opts Options, owner *Box, user string) *Box {
 	}
 	b := &Box{
 		host: host, opts: opts, owner: owner, user: user, log: guard.Logger(opts.Logger),
-		mark:     "SANDSHELL_SESSION=" + rand.Text() + ".",
+		env:      boxenv.New(opts.Env),
 		closing:  make(chan struct{}),
 		down:     make(chan struct{}),
-		sessions: map[string]*session{},
-		hostENV:  map[string]*string{},
+		sessions: map[string]*session.Session{},
 		count:    map[string]int{},
 		views:    map[*Box]struct{}{},
 	}
@@ -152,6 +149,7 @@ func newBox(host Host, opts Options, owner *Box, user string) *Box {
 	b.processes = processes.New(asked, oom, b.log)
 	b.files = b.newFiles()
 	b.network = b.newNetwork()
+	b.shared = b.newShared()
 	b.touch()
 	return b
 }
@@ -167,7 +165,7 @@ func (b *Box) beginCall(ctx context.Context) (context.Context, func(), error) {
 	if b.closed {
 		return nil, nil, sandbox.ErrClosed
 	}
-	if err := checkContext(ctx); err != nil {
+	if err := session.CheckContext(ctx); err != nil {
 		return nil, nil, err
 	}
 	b.calls.Add(1)
@@ -203,15 +201,13 @@ func (b *Box) beginCall(ctx context.Context) (context.Context, func(), error) {
 func (b *Box) Activity() (busy bool, since time.Time) {
 	busy = b.calling.Load() > 0 || b.network.Busy()
 	b.mu.Lock()
-	sessions := make([]*session, 0, len(b.sessions))
+	sessions := make([]*session.Session, 0, len(b.sessions))
 	for _, s := range b.sessions {
 		sessions = append(sessions, s)
 	}
 	b.mu.Unlock()
 	for _, s := range sessions {
-		s.mu.Lock()
-		busy = busy || s.err == nil && s.cmd != nil // a job's command, too
-		s.mu.Unlock()
+		busy = busy || s.Busy()
 	}
 	return busy, time.Unix(0, b.touched.Load())
 }

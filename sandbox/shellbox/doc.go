@@ -4,6 +4,9 @@
 //
 // # How it works
 //
+// A Box holds sessions and jobs by their ids, files, network, Runs and copies, and hands over to
+// other programs. What a session does is package internal/session; the others have rooms beside it.
+//
 // A session is an interactive shell (bash, dash, busybox ash or another POSIX shell) on a terminal
 // of its own. The shell reads its commands from a pipe, which no program on the terminal has. A
 // command is one line there: eval '<the command, quoted>' with the terminal as its standard input.
@@ -11,7 +14,7 @@
 // sequence with the number of the command, its exit status, the directory and a nonce. The nonce
 // belongs to this one command and is made of a secret of the shell. In each session one goroutine
 // reads the terminal, takes the markers out, and hands on the rest, cleaned as a person would read
-// it. File state.go has the phases of a command's life and of a shell's.
+// it.
 //
 // Input that a command leaves unread on the terminal is dropped. After a command that is aborted
 // the shell prints no marker. So the engine sends another line that only asks for the status, and

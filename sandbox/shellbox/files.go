@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/sandbox"
@@ -63,6 +64,24 @@ type FileClient interface {
 	Close() error
 }
 
+// A FileChanger is a FileClient that knows owners and makes symbolic links. With any other, Chown
+// and Symlink of Files return errors.ErrUnsupported, and Sys of a FileInfo returns nil.
+type FileChanger interface {
+	FileClient
+
+	// Symlink makes the symbolic link name, which holds target. If there is a file of that name,
+	// the error is fs.ErrExist.
+	Symlink(target, name string) error
+
+	// SetOwner sets the numbers of a file's owner and group; -1 leaves one as it is. It follows
+	// symbolic links.
+	SetOwner(name string, uid, gid int) error
+
+	// OwnerOf returns the numbers of the owner and the group from a FileInfo that the FileClient,
+	// or a file that it has opened, has returned. It does no I/O. ok is false if they are unknown.
+	OwnerOf(info fs.FileInfo) (uid, gid int, ok bool)
+}
+
 // A FileWatcher is a FileClient that reports changes. With any other, Files.Watch returns
 // errors.ErrUnsupported.
 type FileWatcher interface {
@@ -71,6 +90,13 @@ type FileWatcher interface {
 	// return are reported. ctx governs the beginning only. The FileClient may be closed before the
 	// FileWatch.
 	Watch(ctx context.Context, name string) (FileWatch, error)
+}
+
+// A TreeWatcher is a FileWatcher that also watches all directories below one, as sandbox.Recursive
+// says. With any other, Files.Watch with that option returns errors.ErrUnsupported.
+type TreeWatcher interface {
+	FileWatcher
+	WatchTree(ctx context.Context, name string) (FileWatch, error)
 }
 
 // A FileWatch watches a file or a directory. The Box closes it before the host.
@@ -111,24 +137,60 @@ func (b *Box) newFiles() *files.Files {
 		Path:   b.filePath,
 		Closed: b.isClosed,
 		Lost:   b.lostOr,
-		Open:   b.openFiles,
+		Open:   func(ctx context.Context) (files.Client, error) { return b.openFiles(ctx, b.user) },
 		Watch:  b.watchFiles,
 		Copier: b.copier,
+		AsUser: b.filesOf,
 	})
 }
 
-// openFiles opens the host's own access to the files of the box's user.
-func (b *Box) openFiles(ctx context.Context) (files.Client, error) {
+// filesOf returns what the files of another user need of the box.
+func (b *Box) filesOf(name string) files.Box {
+	return files.Box{
+		Name: b.String(),
+		Call: b.beginCall,
+		Run: func(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
+			as := *cmd
+			as.User = name
+			return b.runInCall(ctx, &as)
+		},
+		Path:   b.filePath,
+		Closed: b.isClosed,
+		Lost:   b.lostOr,
+		Open: func(ctx context.Context) (files.Client, error) {
+			user, err := b.userFor(name)
+			if err != nil {
+				return nil, err
+			}
+			return b.openFiles(ctx, user)
+		},
+		Watch:  b.watchFiles,
+		Copier: func() files.Copier { return nil },
+		AsUser: b.filesOf,
+	}
+}
+
+// openFiles opens the host's own access to the files of a user.
+func (b *Box) openFiles(ctx context.Context, user string) (files.Client, error) {
 	host, ok := b.host.(FileHost)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
-	return host.OpenFiles(ctx, b.user)
+	return host.OpenFiles(ctx, user)
 }
 
-func (b *Box) watchFiles(ctx context.Context, c files.Client, path string) (files.Watch, error) {
+func (b *Box) watchFiles(ctx context.Context, c files.Client, path string,
+	o sandbox.WatchOptions) (files.Watch, error) {
 	watcher, ok := c.(FileWatcher)
-	if !ok {
+	tree, below := c.(TreeWatcher)
+	switch {
+	case o.Recursive && below:
+		w, err := tree.WatchTree(ctx, path)
+		if errors.Is(err, syscall.ENOTDIR) {
+			err = fmt.Errorf("%w: Recursive watches a directory and what is below it", err)
+		}
+		return w, err
+	case o.Recursive || !ok:
 		return nil, fmt.Errorf("%w: %s cannot tell of changes of its files", errors.ErrUnsupported,
 			b)
 	}
@@ -162,7 +224,5 @@ func (b *Box) filePath(name string) (string, error) {
 		}
 		return name, nil
 	}
-	b.session.mu.Lock()
-	defer b.session.mu.Unlock()
-	return b.session.cwd + "/" + name, nil
+	return b.session.Cwd() + "/" + name, nil
 }

@@ -40,8 +40,9 @@ type Program struct {
 	// Args are the program, which is looked up in the PATH of its environment, and its arguments.
 	Args []string
 
-	// Dir is the working directory. A relative one starts at the host's own. Default: the host's
-	// own.
+	// Dir is the working directory. A relative one starts at the host's own. "~" is the home of
+	// User, as the user database has it. If it is unknown, the error is one of Start. Default: the
+	// host's own.
 	Dir string
 
 	// Env is added to the host's environment: "NAME=value". The last value of a name counts.

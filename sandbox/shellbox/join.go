@@ -3,7 +3,6 @@ package shellbox
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/processes"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/session"
 )
 
 // Join attaches to what other programs have running on the host, as Attach does, and leaves it to
@@ -56,7 +56,7 @@ func Join(ctx context.Context, host Host, opts Options) (*Box, error) {
 		}
 		if errors.Is(err, fs.ErrExist) {
 			select { // another program is about to store the note of the main session
-			case <-time.After(turnPause):
+			case <-time.After(session.TurnPause):
 				continue
 			case <-ctx.Done():
 				err = ctxerr.Of(ctx)
@@ -69,23 +69,8 @@ func Join(ctx context.Context, host Host, opts Options) (*Box, error) {
 
 // Shared reports whether other programs may use the box too.
 func (b *Box) Shared() bool {
-	sharer := b.sharer()
+	sharer := b.shared.Sharer
 	return sharer != nil && sharer.Shared()
-}
-
-// list returns the notes of all sessions and jobs on the host.
-func (b *Box) list(ctx context.Context) (notes []note, listed []hostapi.Listed, err error) {
-	all, err := b.sharer().Listed(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, l := range all {
-		var n note
-		if l.Rows > 0 && json.Unmarshal([]byte(l.Note), &n) == nil && n.ID != "" {
-			notes, listed = append(notes, n), append(listed, l)
-		}
-	}
-	return notes, listed, nil
 }
 
 // lookAround finds the sessions and jobs of other programs, if there may be any. It reports whether
@@ -112,57 +97,48 @@ func (b *Box) lookAround() bool {
 func (b *Box) refresh(ctx context.Context) error {
 	b.refreshing.Lock()
 	defer b.refreshing.Unlock()
-	notes, listed, err := b.list(ctx)
+	notes, listed, err := b.shared.List(ctx)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	if len(notes) > 0 && b.session == nil && len(b.sessions) == 0 {
-		n := notes[0]
-		b.mark, b.opts.Dir, b.opts.Shell = n.Mark, n.Dir, n.Shell
+		b.shared.Adopt(notes[0])
 	}
 	there := map[string]bool{}
 	var jobs []int
 	for i, n := range notes {
 		there[n.ID] = true
-		if kind, _, ok := strings.Cut(n.ID, "-"); ok {
-			b.count[kind] = max(b.count[kind], numberOf(n.ID))
+		b.countLocked(n.ID)
+		if b.session == nil {
+			b.env.Learn(n.Added)
 		}
-		known := b.sessions[n.ID] != nil || slices.ContainsFunc(b.jobs, func(j *job) bool {
-			return j.id == n.ID
-		})
+		known := b.sessions[n.ID] != nil || b.knownJobLocked(n.ID) != nil
 		switch {
 		case known:
 		case n.Job != "":
 			jobs = append(jobs, i)
 		default:
-			b.sessions[n.ID] = newAway(b, n, listed[i])
-		}
-		if n.ID == "main" && b.session == nil {
-			b.added = n.Added
+			b.sessions[n.ID] = session.FromOther(b.shared, n, listed[i])
 		}
 	}
-	var closed []*session
+	var closed []*session.Session
 	for id, s := range b.sessions {
-		s.mu.Lock()
-		gone := s.away && !there[id] && id != "main" && len(s.taking) == 0
-		// Once may be while another program starts its shell again.
-		if gone && s.missing {
+		if s.Seen(there[id]) {
 			closed = append(closed, s)
+			delete(b.sessions, id)
 		}
-		s.missing = gone
-		s.mu.Unlock()
 	}
 	forgotten := b.forgottenLocked(there)
 	b.mu.Unlock()
 	for _, s := range closed {
-		s.leaveBox()
+		s.Fail(sandbox.ErrClosed)
 	}
 	for _, j := range forgotten {
-		j.spool.Close()
+		j.Release()
 	}
 	for _, i := range jobs {
-		taken, err := b.sharer().Take(ctx, listed[i], -1)
+		taken, err := b.shared.Sharer.Take(ctx, listed[i], -1)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -173,35 +149,22 @@ func (b *Box) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	slices.SortFunc(b.jobs, func(a, c *job) int { return numberOf(a.id) - numberOf(c.id) })
 	return nil
 }
 
 // forgottenLocked removes the jobs that other programs have forgotten, and returns them. A job that
 // is no longer there has been there before: its note may be on its way.
 func (b *Box) forgottenLocked(there map[string]bool) (forgotten []*job) {
-	keeps := b.sharer().KeepsLogs()
+	keeps := b.shared.Sharer.KeepsLogs()
 	b.jobs = slices.DeleteFunc(b.jobs, func(j *job) bool {
-		gone := keeps && j.listed && !there[j.id] && j.hasEnded()
-		j.listed = j.listed || there[j.id]
+		gone := keeps && j.listed && !there[j.ID()] && j.HasEnded()
+		j.listed = j.listed || there[j.ID()]
 		if gone {
 			forgotten = append(forgotten, j)
 		}
 		return gone
 	})
 	return forgotten
-}
-
-// newAway returns a session of another program.
-func newAway(b *Box, n note, l hostapi.Listed) *session {
-	opts := sandbox.NewSessionOptions()
-	opts.Rows, opts.Cols, opts.Env, opts.User = l.Rows, l.Cols, n.Env, n.User
-	s := newSession(b, n.ID, opts)
-	s.cwd = n.Dir
-	s.away, s.listed, s.shown = true, l, -1
-	return s
 }
 
 // isTaken reports whether err says that another program has given the next id of its kind to its

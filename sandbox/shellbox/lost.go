@@ -2,7 +2,6 @@ package shellbox
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -36,19 +35,4 @@ func (b *Box) lostWithin(limit time.Duration, err error) error {
 		return why
 	}
 	return err
-}
-
-// lostShell returns why the host is gone after a process has ended without a status.
-func (b *Box) lostShell(err error) error {
-	if why := b.lostOr(err); errors.Is(why, sandbox.ErrLost) {
-		return why
-	}
-	return &sandbox.LostError{Box: b.String(), Reason: "the shell's connection ended", Err: err}
-}
-
-// failLost ends the session because its process has ended without a status: the host is gone.
-func (s *session) failLost(err error) {
-	if s.endErr() == nil {
-		s.fail(s.box.lostShell(err))
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/environ"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox/internal/session"
 )
 
 // Open implements sandbox.Sandbox.
@@ -35,8 +36,8 @@ func (b *Box) newID(kind string) string {
 }
 
 // open opens a session for the job j, or for callers if j is nil.
-func (b *Box) open(ctx context.Context, id string, j *job,
-	opts sandbox.SessionOptions) (*session, error) {
+func (b *Box) open(ctx context.Context, id string, j *session.Job,
+	opts sandbox.SessionOptions) (*session.Session, error) {
 	s, err := b.openSession(ctx, id, j, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", id, err)
@@ -44,12 +45,9 @@ func (b *Box) open(ctx context.Context, id string, j *job,
 	return s, nil
 }
 
-func (b *Box) openSession(ctx context.Context, id string, j *job,
-	opts sandbox.SessionOptions) (*session, error) {
+func (b *Box) openSession(ctx context.Context, id string, j *session.Job,
+	opts sandbox.SessionOptions) (*session.Session, error) {
 	if err := environ.Check("Env", opts.Env); err != nil {
-		return nil, err
-	}
-	if err := checkSize(opts.Rows, opts.Cols); err != nil {
 		return nil, err
 	}
 	ctx, done, err := b.beginCall(ctx)
@@ -57,23 +55,45 @@ func (b *Box) openSession(ctx context.Context, id string, j *job,
 		return nil, err
 	}
 	defer done()
+	named := opts
+	like, err := b.like(ctx, &opts)
+	if err != nil {
+		return nil, ctxerr.Explain(ctx, err)
+	}
+	if err := session.CheckSize(opts.Rows, opts.Cols); err != nil {
+		return nil, err
+	}
 	if opts.User, err = b.userFor(opts.User); err != nil {
 		return nil, err
 	}
-	s := newSession(b, id, opts)
-	s.job, s.isNew = j, true
-	err = b.startIn(opts.Dir, opts.User, func(dir string) error {
-		s.opts.Dir = dir
-		return s.start(ctx, dir, 0)
-	})
+	opts.Like = nil // so that this session does not keep the other one
+	s := session.New(b.shared, id, opts, j)
+	if like == nil {
+		err = b.start(ctx, s)
+	} else {
+		err = b.startLike(ctx, s, like, named)
+	}
 	if err != nil {
-		s.Close()
+		s.Drop(err, like != nil)
 		return nil, ctxerr.Explain(ctx, err)
 	}
-	b.mu.Lock()
-	b.sessions[id] = s
-	b.mu.Unlock()
+	b.addSession(s)
 	return s, nil
+}
+
+func (b *Box) addSession(s *session.Session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[s.ID()] = s
+}
+
+// leave removes a session that ends, and reports whether it was there.
+func (b *Box) leave(id string) (open bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, open = b.sessions[id]
+	delete(b.sessions, id)
+	return open
 }
 
 // Session returns the open session of that id. The ids of jobs are not found. If other programs use
@@ -84,7 +104,7 @@ func (b *Box) Session(id string) (sandbox.Session, bool) {
 		s, ok := b.sessions[id]
 		b.mu.Unlock()
 		switch {
-		case ok && s.job == nil:
+		case ok && s.Job() == nil:
 			return s, true
 		case asked || ok || !b.lookAround():
 			return nil, false
@@ -99,7 +119,7 @@ func (b *Box) Sessions() []sandbox.Session {
 	defer b.mu.Unlock()
 	var sessions []sandbox.Session
 	for _, s := range b.sessions {
-		if s.job == nil && !s.isMissing() {
+		if s.Job() == nil && !s.Missing() {
 			sessions = append(sessions, s)
 		}
 	}
@@ -109,6 +129,19 @@ func (b *Box) Sessions() []sandbox.Session {
 	return sessions
 }
 
+// start starts a session's shell in the directory of its options.
+func (b *Box) start(ctx context.Context, s *session.Session) error {
+	o := s.Options()
+	return b.startIn(o.Dir, o.User, func(dir string) error { return s.Start(ctx, dir) })
+}
+
+// countLocked makes the ids of later sessions, or jobs, greater than id.
+func (b *Box) countLocked(id string) {
+	if kind, _, ok := strings.Cut(id, "-"); ok {
+		b.count[kind] = max(b.count[kind], numberOf(id))
+	}
+}
+
 // numberOf returns the number in an id such as session-3.
 func numberOf(id string) int {
 	_, digits, _ := strings.Cut(id, "-")
@@ -116,26 +149,11 @@ func numberOf(id string) int {
 	return n
 }
 
-// environment returns the variables that programs of the session of that id get beside the host's.
-// SANDSHELL_SESSION marks everything that the session starts. When the session ends, the mark finds
-// even daemons, which are no descendants of the shell.
-func (b *Box) environment(id string, more []string) []string {
-	env := []string{"TERM=xterm", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat"}
-	env = append(env, b.opts.Env...)
-	b.mu.Lock()
-	env = append(env, b.added...)
-	b.mu.Unlock()
-	env = append(env, more...)
-	return append(env, b.markOf(id))
-}
-
 // AddEnv adds variables, "NAME=value", to the environment of everything that is started later: in
 // all sessions, in shells that replace one that has ended, and by a program that attaches to the
 // box. If a name comes twice, the later one wins. A session's own variables win over these.
 func (b *Box) AddEnv(kv ...string) {
-	b.mu.Lock()
-	b.added = append(b.added, kv...)
-	b.mu.Unlock()
+	b.env.Add(kv...)
 	b.noteAdded()
 }
 
@@ -143,16 +161,7 @@ func (b *Box) AddEnv(kv ...string) {
 // before under the same name holds again. Sessions that are open keep what they have, and so does a
 // program that has joined the box meanwhile.
 func (b *Box) RemoveEnv(kv ...string) {
-	b.mu.Lock()
-	for _, text := range kv {
-		for i, added := range slices.Backward(b.added) {
-			if added == text {
-				b.added = slices.Delete(slices.Clone(b.added), i, i+1)
-				break
-			}
-		}
-	}
-	b.mu.Unlock()
+	b.env.Remove(kv...)
 	b.noteAdded()
 }
 
@@ -161,14 +170,8 @@ func (b *Box) noteAdded() {
 	b.mu.Lock()
 	main := b.session
 	b.mu.Unlock()
-	if main == nil {
-		return
-	}
-	main.mu.Lock()
-	sh := main.sh
-	main.mu.Unlock()
-	if sh != nil {
-		main.storeNote(sh)
+	if main != nil {
+		main.StoreNote()
 	}
 }
 
@@ -178,33 +181,10 @@ func (b *Box) dir(dir string) string {
 	if path.IsAbs(dir) {
 		return dir
 	}
-	return path.Join(b.opts.Dir, dir)
+	return path.Join(b.shared.Dir, dir)
 }
-
-// markOf returns the mark of the session of that id. It begins with the box's mark.
-func (b *Box) markOf(id string) string { return b.mark + id + "." }
 
 // Mark returns a word that is in the environment of everything that the Box starts, and of nothing
 // that another Box starts. If the program of a Box was killed, the word finds what the Box has left
 // behind.
-func (b *Box) Mark() string { return b.mark }
-
-// shellArgs returns the program that sessions run.
-func (b *Box) shellArgs() []string {
-	args := b.opts.Shell
-	switch {
-	case len(args) > 0:
-	case b.noBash.Load():
-		args = []string{"sh"}
-	default:
-		args = []string{"bash"}
-	}
-	if len(args) == 1 && path.Base(args[0]) == "bash" {
-		// no startup files: see Options.Shell
-		args = []string{args[0], "--norc", "--noprofile", "--noediting", "-p"}
-	}
-	if slices.Contains(args[1:], "-i") {
-		return args
-	}
-	return append(slices.Clip(args), "-i") // its commands come on a pipe
-}
+func (b *Box) Mark() string { return b.env.Mark }

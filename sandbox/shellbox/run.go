@@ -72,12 +72,23 @@ func (b *Box) runInCall(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if err != nil {
 		return 126, err
 	}
+	terminal, err := terminalOf(cmd)
+	if err != nil {
+		return -1, err
+	}
 	id := b.newID("run" + b.tag)
-	proc, err := b.startCmd(ctx, cmd, id, user)
+	proc, err := b.startCmd(ctx, cmd, id, user, terminal)
 	if err != nil {
 		return b.notStarted(ctx, err)
 	}
 	defer proc.Close()
+	var status Status
+	r := &runProcess{box: b, proc: proc, terminal: terminal != nil, exited: make(chan struct{})}
+	go func() { status, err = proc.Wait(); close(r.exited) }()
+	var told <-chan error
+	if cmd.Started != nil {
+		told = r.tellStarted(ctx, cmd.Started)
+	}
 	go func() { // Run does not wait for this goroutine: the caller's reader may block for ever
 		if cmd.Stdin != nil {
 			io.Copy(proc.Stdin(), cmd.Stdin)
@@ -90,22 +101,19 @@ func (b *Box) runInCall(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 		*cmd.OOM = false
 	}
 	outputs := streams.Copy(proc, cmd.Stdout, cmd.Stderr)
-	var status Status
-	exited := make(chan struct{})
-	go func() { status, err = proc.Wait(); close(exited) }()
 	select {
-	case <-exited:
+	case <-r.exited:
 	case <-ctx.Done():
 		b.processes.KillTree(proc.PID())
 		// processes that it forked during KillTree, or that left its tree
-		b.processes.KillMarked(b.markOf(id))
+		b.processes.KillMarked(b.env.MarkOf(id))
 		select {
-		case <-exited:
+		case <-r.exited:
 		case <-time.After(streams.WaitDelay):
 		}
 		proc.Close()
 		outputs.Abandon()
-		<-exited
+		<-r.exited
 		if errors.Is(ctxerr.Of(ctx), sandbox.ErrClosed) || status.Code == 0 {
 			return -1, ctxerr.Of(ctx)
 		}
@@ -128,18 +136,21 @@ func (b *Box) runInCall(ctx context.Context, cmd *sandbox.Cmd) (int, error) {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, exec.ErrWaitDelay) {
 		err = b.lostWithin(silence, err)
 	}
+	if serr := startedError(told); serr != nil {
+		err = errors.Join(err, serr)
+	}
 	return status.Code, err
 }
 
 // startCmd starts the program of a Run.
-func (b *Box) startCmd(ctx context.Context, cmd *sandbox.Cmd, id,
-	user string) (proc Process, err error) {
+func (b *Box) startCmd(ctx context.Context, cmd *sandbox.Cmd, id, user string,
+	terminal *Terminal) (proc Process, err error) {
 	program := Program{
-		Args: cmd.Args, Env: b.environment(id, cmd.Env), User: user,
-		Joined: streams.SameWriter(cmd.Stdout, cmd.Stderr),
+		Args: cmd.Args, Env: b.env.Of(id, cmd.Env), User: user,
+		Joined: terminal == nil && streams.SameWriter(cmd.Stdout, cmd.Stderr), Terminal: terminal,
 	}
 	if cmd.ReplaceEnv {
-		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.markOf(id)), true
+		program.Env, program.ReplaceEnv = append(slices.Clone(cmd.Env), b.env.MarkOf(id)), true
 	}
 	if p := cmd.Args[0]; strings.Contains(p, "/") && !path.IsAbs(p) {
 		user = "" // startIn must not try "/": the program there would be another one

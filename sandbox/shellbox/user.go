@@ -14,7 +14,7 @@ import (
 // AsUser returns a sandbox in the same place for another user. name has the form of [sandbox.User].
 // The sandbox's sessions, jobs, programs, files and copies belong to that user. It has a main
 // session of its own, to which opts apply. Programs start in the directory of [sandbox.Dir].
-// Default: the box's directory, or "/" if the user may not enter that.
+// Default: the box's directory, or the user's home or "/" if the user may not enter that.
 //
 // The result does not unwrap, so [sandbox.As] finds nothing that would act as the box's own user.
 // Its Dial and Listen return errors.ErrUnsupported for the network "unix". If it is to become a
@@ -42,10 +42,10 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 		return nil, err
 	}
 	defer done()
-	v := newBox(b.host, b.opts, b, name)
-	b.mu.Lock()
-	v.added = append(v.added, b.added...)
-	b.mu.Unlock()
+	opts := b.opts
+	opts.Dir, opts.Shell = b.shared.Dir, b.shared.Shell
+	v := newBox(b.host, opts, b, name)
+	v.shared.Env.Add(b.env.Added()...)
 	main, err := v.open(ctx, "main", nil, o)
 	if err != nil {
 		v.closed = true
@@ -53,7 +53,7 @@ func (b *Box) asUser(ctx context.Context, name string, o sandbox.SessionOptions)
 		return nil, err
 	}
 	v.session = main
-	v.opts.Dir = main.opts.Dir
+	v.shared.Dir = main.Options().Dir
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.views[v] = struct{}{}
@@ -69,16 +69,20 @@ func (b *Box) userFor(name string) (string, error) {
 }
 
 // startIn calls start with the directory that a caller has named; "" is the box's. If the caller
-// has named none, and another user may not enter the box's directory, startIn calls start with "/".
+// has named none, and another user may not enter the box's directory, startIn calls start with that
+// user's home, and then with "/".
 func (b *Box) startIn(named, user string, start func(dir string) error) error {
 	if err := checkDir(named); err != nil {
 		return err
 	}
 	err := start(b.dir(named))
-	if named == "" && user != "" && errors.Is(err, fs.ErrPermission) {
-		return start("/")
+	if named != "" || user == "" || !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
-	return err
+	if start("~") == nil {
+		return nil
+	}
+	return start("/")
 }
 
 // checkDir refuses a directory that begins with ~: it does not say whose home that is.

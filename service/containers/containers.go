@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/service/place"
@@ -33,6 +35,8 @@ type Place struct {
 
 	mu     sync.Mutex
 	engine *docker.Engine // nil before the first use
+	info   *system.Info   // of the engine; nil before the first use
+	reaped time.Time      // when Tidy last looked for images of Forks
 }
 
 var _ place.Place = (*Place)(nil)
@@ -103,6 +107,16 @@ func (p *Place) Create(ctx context.Context, r place.Request) (place.Attached, st
 	if err != nil {
 		return nil, "", err
 	}
+	c := p.boxConfig(ctx, e, r)
+	box, err := sshbox.New(ctx, c)
+	if err != nil {
+		return nil, "", takenError(r, c, err)
+	}
+	return box, box.ContainerID(), nil
+}
+
+// boxConfig returns the Config of a new box.
+func (p *Place) boxConfig(ctx context.Context, e *docker.Engine, r place.Request) sshbox.Config {
 	c := r.Config
 	c.Docker, c.Keep, c.Name = e.Client, true, ""
 	if r.ID != "" {
@@ -118,15 +132,18 @@ func (p *Place) Create(ctx context.Context, r place.Request) (place.Attached, st
 	if c.Logger == nil {
 		c.Logger = p.log
 	}
-	box, err := sshbox.New(ctx, c)
-	switch {
-	case err == nil:
-		return box, box.ContainerID(), nil
-	case r.ID != "" && errdefs.IsConflict(err) && strings.Contains(err.Error(), c.Name):
-		return nil, "", fmt.Errorf("%w: there is already a box %s (%v)", place.ErrConflict, r.ID,
-			err)
+	if r.Egress && !c.Outward {
+		c.Outward = p.hasOutward(ctx, e, c)
 	}
-	return nil, "", err
+	return c
+}
+
+// takenError returns the error of making a box. It is place.ErrConflict if another box has the ID.
+func takenError(r place.Request, c sshbox.Config, err error) error {
+	if r.ID != "" && errdefs.IsConflict(err) && strings.Contains(err.Error(), c.Name) {
+		return fmt.Errorf("%w: there is already a box %s (%v)", place.ErrConflict, r.ID, err)
+	}
+	return err
 }
 
 // Name implements place.Place.
@@ -174,11 +191,23 @@ func (p *Place) Remove(ctx context.Context, handle string) error {
 	if err != nil {
 		return err
 	}
+	whole := context.WithoutCancel(ctx) // a removal that has begun is finished
+	asking, cancel := context.WithTimeout(whole, removeLimit)
+	defer cancel()
+	image := "" // that the copies of a Fork share
+	if i, err := e.ContainerInspect(asking, handle, client.ContainerInspectOptions{}); err == nil {
+		image = docker.TemporaryOf(&i.Container)
+	}
 	if err := docker.Remove(ctx, e.Client, handle); err != nil {
 		return fmt.Errorf("remove the container: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	ctx, cancel = context.WithTimeout(whole, removeLimit)
 	defer cancel()
+	if image != "" {
+		if err := e.RemoveSnapshot(ctx, image); err != nil && !errdefs.IsConflict(err) {
+			p.log.Warn("remove the image of a fork", "image", image, "error", err)
+		}
+	}
 	notes, err := p.notes(ctx, e, handle)
 	if err != nil {
 		return err

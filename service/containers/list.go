@@ -105,8 +105,8 @@ func statusOf(state, text string) (status place.Status, detail string, ended boo
 	return place.Unknown, fmt.Sprintf("the engine calls its container %q", state), false
 }
 
-// foreignAge is how old a box in a pool must be before isOrphan takes its maker on another machine
-// for gone. A pool replaces its boxes when they are half as old.
+// foreignAge is the age from which a box in a pool counts as abandoned if its maker is on another
+// machine. A pool replaces its boxes when they are half as old.
 const foreignAge = 24 * time.Hour
 
 // isOrphan reports whether the process that made a box is certainly gone.

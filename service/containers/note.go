@@ -59,7 +59,11 @@ const (
 	keptLabel       = docker.ServiceLabel + ".kept"
 	checkpointLabel = docker.ServiceLabel + ".checkpoint"
 	metadataLabel   = docker.ServiceLabel + ".metadata" // in JSON
+	egressLabel     = docker.ServiceLabel + ".egress"   // in JSON
+	hostsLabel      = docker.ServiceLabel + ".hosts"    // in JSON
 	endsLabel       = docker.ServiceLabel + ".ends"
+	pauseLabel      = docker.ServiceLabel + ".pause-at-end" // "true" or nothing
+	wakeLabel       = docker.ServiceLabel + ".wake-for"     // in nanoseconds
 )
 
 func noteLabels(n place.Note) map[string]string {
@@ -74,8 +78,23 @@ func noteLabels(n place.Note) map[string]string {
 		text, _ := json.Marshal(n.Metadata) // of texts: it cannot fail
 		metadata = string(text)
 	}
+	list := func(texts []string) string {
+		if texts == nil {
+			return ""
+		}
+		text, _ := json.Marshal(texts)
+		return string(text)
+	}
+	pause, wake := "", ""
+	if n.PauseAtEnd {
+		pause = "true"
+	}
+	if n.WakeFor != 0 {
+		wake = strconv.FormatInt(int64(n.WakeFor), 10)
+	}
 	return map[string]string{
-		metadataLabel: metadata, endsLabel: stamp(n.Ends),
+		metadataLabel: metadata, egressLabel: list(n.Egress), hostsLabel: list(n.Hosts),
+		endsLabel: stamp(n.Ends), pauseLabel: pause, wakeLabel: wake,
 		ownerLabel: n.Owner, createdLabel: stamp(n.Created), startedLabel: stamp(n.Started),
 		usedLabel: stamp(n.Used), pausedLabel: stamp(n.Paused),
 		generationLabel: strconv.Itoa(n.Generation), dirLabel: n.Dir, keptLabel: string(n.Kept),
@@ -103,13 +122,21 @@ func parseNote(volume string, labels map[string]string) (n note, err error) {
 	if text := labels[metadataLabel]; text != "" {
 		err = errors.Join(err, json.Unmarshal([]byte(text), &metadata))
 	}
+	list := func(label string) (texts []string) {
+		if text := labels[label]; text != "" {
+			err = errors.Join(err, json.Unmarshal([]byte(text), &texts))
+		}
+		return texts
+	}
+	rules, hosts := list(egressLabel), list(hostsLabel)
 	n = note{volume: volume, written: written, Note: place.Note{
 		Version: written,
 		Owner:   labels[ownerLabel], Created: stamp(createdLabel), Started: stamp(startedLabel),
 		Used: stamp(usedLabel), Paused: stamp(pausedLabel),
 		Generation: int(number(generationLabel)), Dir: labels[dirLabel],
 		Kept: place.Kept(labels[keptLabel]), Checkpoint: labels[checkpointLabel],
-		Metadata: metadata, Ends: stamp(endsLabel),
+		Metadata: metadata, Egress: rules, Hosts: hosts, Ends: stamp(endsLabel),
+		PauseAtEnd: labels[pauseLabel] == "true", WakeFor: time.Duration(number(wakeLabel)),
 	}}
 	return n, err
 }
@@ -205,13 +232,19 @@ func (p *Place) removeNotes(ctx context.Context, e *docker.Engine, notes []note)
 	return errors.Join(errs...)
 }
 
-// Tidy implements place.Place. It lists the notes before the containers. A note is written only
-// when its container exists. So if the container is not in the later list, it is gone.
+// Tidy implements place.Place.
 func (p *Place) Tidy(ctx context.Context) error {
 	e, err := p.connect(ctx)
 	if err != nil {
 		return err
 	}
+	return errors.Join(p.tidyNotes(ctx, e), p.tidyForks(ctx, e))
+}
+
+// tidyNotes removes the notes of boxes that are gone. It lists the notes before the containers. A
+// note is written only when its container exists. So if the container is not in the later list, it
+// is gone.
+func (p *Place) tidyNotes(ctx context.Context, e *docker.Engine) error {
 	notes, err := p.notes(ctx, e, "")
 	if err != nil || len(notes) == 0 {
 		return err

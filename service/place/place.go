@@ -69,6 +69,15 @@ type Place interface {
 	// errors.ErrUnsupported and says why.
 	Snapshot(ctx context.Context, handle string) (image string, err error)
 
+	// Fork makes a box for each Request, all or none. It does what Create does, but each box has
+	// the files of from, to which this process is connected, and its sessions under their ids;
+	// Request.Config.Image does not count. If the boxes would lack something that from has, the
+	// error is a *sandbox.IncompleteError, unless accept has the kind of the loss. What the boxes
+	// share, such as an image, goes with the last of them, and Tidy removes it if this process was
+	// killed. If boxes cannot be copied here, the error is errors.ErrUnsupported and says why.
+	Fork(ctx context.Context, from Attached, requests []Request, accept sandbox.LossKind) (
+		[]Created, error)
+
 	// Remove removes a box with all that is kept with it, and returns when it is gone. Removing a
 	// box that is gone does nothing.
 	Remove(ctx context.Context, handle string) error
@@ -109,7 +118,11 @@ type Request struct {
 	// box: "Idle", "Session" or "MaxRunning". It is empty if the service will not. A Place that
 	// cannot pause boxes refuses a Request that has it.
 	PausedBy string
-	Created  time.Time
+	// Egress says that the service will attach package egress to the box, by Listen. Then
+	// Config.Network is "none". A Place whose boxes have routes nevertheless, or cannot Listen,
+	// refuses such a Request. One whose boxes have sshbox.Config.Outward sets it.
+	Egress  bool
+	Created time.Time
 }
 
 // An Attached is a box that this process is connected to. *sshbox.DockerSSHBox is one.
@@ -123,6 +136,12 @@ type Attached interface {
 	Lost(ctx context.Context) error
 	// Detach closes the connection. The box goes on.
 	Detach() error
+}
+
+// A Created is a box that Fork has made.
+type Created struct {
+	Box    Attached
+	Handle string
 }
 
 // A Record is what a Place knows about a box.
@@ -154,8 +173,20 @@ type Note struct {
 	Checkpoint string // what Suspend returned; empty if the box is not suspended
 	// Metadata is what the box's user has written on it. It does not change.
 	Metadata map[string]string
-	// Ends is when the service removes the box. It is zero if the box has no end.
+	// Egress are the rules of what the box may reach. It does not change. It is nil if the service
+	// does not serve a way out. An empty list is not nil.
+	Egress []string
+	// Hosts narrow what Egress allows to these hosts. It is nil if they do not. An empty list,
+	// which allows nothing, is not nil.
+	Hosts []string
+	// Ends is when the service removes the box, or pauses it if PauseAtEnd is set. It is zero if
+	// the box has no end.
 	Ends time.Time
+	// PauseAtEnd does not change. A Place that cannot pause boxes refuses a Note that has it.
+	PauseAtEnd bool
+	// WakeFor is for how long the use of the paused box resumes it. It is zero if it does not. It
+	// does not change.
+	WakeFor time.Duration
 	// Version is the Place's number of a note that List has returned. Place.Note gets the Version
 	// of the note that the new one is made from; 0 means that there is none yet.
 	Version int64

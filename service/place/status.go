@@ -27,14 +27,15 @@ const (
 	Missing  Status = "MISSING" // known to be gone
 )
 
-// Kept says what the last Resume of a box brought back.
+// Kept says what the last Resume of a box brought back, or what a copy got of its box.
 type Kept string
 
 // These say what a Resume brings back.
 const (
-	KeptNothing Kept = ""      // the box has not been resumed
-	KeptAll     Kept = "all"   // its files, shells, variables and programs
-	KeptFiles   Kept = "files" // its files; its programs had ended
+	KeptNothing Kept = ""       // the box has not been resumed
+	KeptAll     Kept = "all"    // its files, shells, variables and programs
+	KeptShells  Kept = "shells" // its files, shells and variables: it is a copy, made by Fork
+	KeptFiles   Kept = "files"  // its files; its programs had ended
 )
 
 // A Use is what a box uses of its machine.

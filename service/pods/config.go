@@ -37,6 +37,7 @@ func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	if of.Logger != nil {
 		c.Logger = of.Logger
 	}
+	c.Outward = c.Outward || of.Outward
 	c.ReadOnlyRoot = c.ReadOnlyRoot || of.ReadOnlyRoot
 	c.AllowNewPrivileges = c.AllowNewPrivileges || of.AllowNewPrivileges
 	c.Env = slices.Concat(c.Env, of.Env)
@@ -94,6 +95,8 @@ func refuse(request place.Request) error {
 		}), "Config.Mounts",
 			"a Spec can have Tmpfs mounts; give volumes, secrets and config maps in the Config " +
 				"of pods.New"},
+		{request.Egress, "Egress", "a pod always has routes to the cluster, so programs could go " +
+			"around the rules; let a network policy say what pods reach"},
 		{pausedBy == "Idle", "Lifecycle.Idle", "pods cannot be paused; Deadline of the Config of " +
 			"pods.New ends them"},
 		{pausedBy == "Session", "Lifecycle.Session", "pods cannot be paused; Deadline of the " +

@@ -75,6 +75,9 @@ func TestConfig(t *testing.T) {
 		Mounts: []kubebox.Mount{{Type: kubebox.Tmpfs, Target: "/t", Size: 9}},
 	}, got)
 	require.Equal(t, map[string]string{"of": "base"}, base.Labels)
+	_, err = p.config(place.Request{Spec: "s", Egress: true})
+	require.ErrorIs(t, err, service.ErrInvalid)
+	require.ErrorContains(t, err, "Spec.Egress: spec \"s\" asks for it")
 	_, err = p.config(place.Request{Spec: "s", PausedBy: "Idle"})
 	require.ErrorIs(t, err, service.ErrInvalid)
 	require.ErrorContains(t, err, "Spec.Lifecycle.Idle")

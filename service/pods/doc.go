@@ -16,9 +16,10 @@
 //
 // # What pods cannot do
 //
-// Pods cannot be paused or suspended, and no image can be made of them. Service.Pause, Suspend and
-// Snapshot return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses boxes, or whose
-// Config has what only an engine has, returns a *service.InvalidError that names the field.
+// Pods cannot be paused, suspended or copied, and no image can be made of them. Service.Pause,
+// Suspend, Fork and Snapshot return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses
+// boxes, or whose Config has what only an engine has, returns a *service.InvalidError that names
+// the field.
 //
 // A pod that has ended (evicted, out of memory, its node gone) has the status Error and the reason.
 // It is not started again, because its files are gone: Delete it, and Start makes another.

@@ -19,12 +19,12 @@ import (
 // thisProcess is a text that no other process has, not even a later one with the same id.
 var thisProcess = rand.Text()
 
-// foreignAge is the age from which a box of a pool has lost its maker, if that is on another
+// foreignAge is the age from which a box of a pool counts as abandoned if its maker is on another
 // machine. While the maker runs, it replaces the boxes of its pool after 12 hours.
 const foreignAge = 24 * time.Hour
 
-// removeLimit is how long a pod may exist after the time at which it had to be gone. After that,
-// its node is probably gone, and nobody will report the pod's end.
+// removeLimit is how long after its deletion was due a pod may exist. After that, its node is
+// probably gone, and no kubelet will report the pod's end.
 const removeLimit = 30 * time.Second
 
 // list returns the service's pods.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/remotebox"
+	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/service/place"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ const (
 
 // While a box is in a pool, its pod has neither idLabel nor idNote.
 
-// A made says from what a box was made, and by which process.
+// A made says what a box was made from, and by which process.
 type made struct {
 	Spec    string
 	Created time.Time
@@ -73,6 +74,10 @@ func (p *Place) patch(ctx context.Context, handle string, operations ...operatio
 // Note implements place.Place. The API server compares versions, so a note replaces only the note
 // that its caller has read.
 func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
+	if n.PauseAtEnd {
+		return &service.InvalidError{Field: "StartOptions.PauseAtEnd", Reason: "pods cannot be " +
+			"paused: leave it out, and the box is removed at its end"}
+	}
 	old := strconv.FormatInt(n.Version, 10)
 	n.Version++
 	text, err := json.Marshal(n)

@@ -41,7 +41,7 @@ func (w *watch) run(ctx context.Context, version string) {
 	defer close(w.out)
 	for {
 		err := w.place.cluster.Changes(ctx, w.place.selector(), version,
-			func() { w.tell(ctx, place.Running) },
+			func() { w.sendSeen(ctx, place.Running) },
 			func(pod *corev1.Pod, deleted bool) {
 				if e, ok := w.event(pod, deleted); ok {
 					w.send(ctx, pod.Name, e)
@@ -53,7 +53,7 @@ func (w *watch) run(ctx context.Context, version string) {
 		if err != nil {
 			w.place.log.Warn("the cluster's watch has ended; watching again", "error", err)
 		}
-		w.tell(ctx, place.Unknown)
+		w.sendSeen(ctx, place.Unknown)
 		pods, err := w.place.list(ctx, w.place.selector())
 		for err != nil {
 			select {
@@ -96,8 +96,9 @@ func (w *watch) send(ctx context.Context, pod string, e place.Event) {
 	w.put(ctx, e)
 }
 
-// tell says whether changes are seen.
-func (w *watch) tell(ctx context.Context, status place.Status) {
+// sendSeen sends an event of no box, which says whether changes are seen: place.Running or
+// place.Unknown.
+func (w *watch) sendSeen(ctx context.Context, status place.Status) {
 	w.put(ctx, place.Event{Status: status, Time: time.Now()})
 }
 

@@ -68,7 +68,7 @@ func TestLinesFaults(t *testing.T) {
 	input := func() io.ReadCloser { return io.NopCloser(strings.NewReader(ping)) }
 	for _, l := range []*Lines{{}, {Reader: input()}, {Writer: io.Discard}} {
 		require.EqualError(t, s.Serve(t.Context(), l),
-			"mcp: connect: Lines: Reader or Writer is nil: give both")
+			"mcp: connect: Lines.Reader, Lines.Writer: one of them is nil: give both")
 	}
 	bad := &panics{}
 	require.ErrorContains(t, s.Serve(t.Context(), &Lines{Reader: bad, Writer: io.Discard}),

@@ -30,7 +30,7 @@ const maxLine = sdk.DefaultMaxLineLength
 // Connect implements the SDK's Transport.
 func (l *Lines) Connect(context.Context) (sdk.Connection, error) {
 	if l.Reader == nil || l.Writer == nil {
-		return nil, errors.New("Lines: Reader or Writer is nil: give both")
+		return nil, errors.New("Lines.Reader, Lines.Writer: one of them is nil: give both")
 	}
 	c := &lines{transport: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		ended: make(chan struct{})}

@@ -328,6 +328,5 @@ func TestOpenFails(t *testing.T) {
 	require.EqualError(t, err, "mcp: Config.Place: it is nil: give a place that makes the boxes, "+
 		"such as sshbox.Place{}, or give Open")
 	_, err = New(Config{Open: p.open, Progress: -1})
-	require.EqualError(t, err, "mcp: Config.Progress: -1ns is negative: give a positive time, or "+
-		"0 for the default")
+	require.EqualError(t, err, "mcp: Config.Progress: -1ns is negative: 0 stands for a second")
 }

@@ -19,9 +19,12 @@ import (
 // A Config has the settings of a Server. One of Place and Open must be set.
 type Config struct {
 	// Place makes the box of a session, of Spec. Its tools are those of tools.Box, with the zero
-	// value of tools.Config. The session's end closes the box.
+	// value of tools.Config but for History and Egress. The session's end closes the box.
 	Place sandbox.Place
 	Spec  sandbox.Spec
+	// History is tools.Config.History of each box that Place makes. Default: none, and the tools
+	// checkpoint and restore are missing.
+	History string
 	// Egress is attached to each box that Place makes, and says what it may reach outside. The
 	// caller closes it after the server. Spec.Network is then sandbox.NetworkNone, unless the gate
 	// is advisory. Default: boxes have the network that Spec says.
@@ -59,9 +62,11 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Open != nil && c.Egress != nil:
 		return c, errors.New("Config.Egress: it is for the boxes of Place: with Open, attach the " +
 			"gate there")
+	case c.Open != nil && c.History != "":
+		return c, errors.New("Config.History: it is for the boxes of Place: with Open, set " +
+			"tools.Config.History there")
 	case c.Progress < 0:
-		return c, fmt.Errorf("Config.Progress: %v is negative: give a positive time, or 0 for the "+
-			"default", c.Progress)
+		return c, fmt.Errorf("Config.Progress: %v is negative: 0 stands for a second", c.Progress)
 	}
 	if c.Open == nil {
 		if err := sandbox.CheckSpec(c.Place, c.Spec); err != nil {
@@ -100,7 +105,12 @@ func (c Config) openPlace(ctx context.Context) (*tools.Set, error) {
 		return nil, errors.New("Config.Place: New returned neither a box nor an error")
 	}
 	if c.Egress == nil {
-		return tools.New(tools.Box(box, tools.Config{}), tools.Closing(box.Close))
+		set, err := tools.New(tools.Box(box, tools.Config{History: c.History}),
+			tools.Closing(box.Close))
+		if err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
+		return set, nil
 	}
 	exit, err := c.Egress.Attach(ctx, box)
 	if err != nil {
@@ -108,7 +118,12 @@ func (c Config) openPlace(ctx context.Context) (*tools.Set, error) {
 	}
 	// If the box is closed first, there is nothing to undo in it.
 	end := func() error { return errors.Join(box.Close(), exit.Close()) }
-	return tools.New(tools.Box(box, tools.Config{Egress: exit}), tools.Closing(end))
+	set, err := tools.New(tools.Box(box, tools.Config{Egress: exit, History: c.History}),
+		tools.Closing(end))
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return set, nil
 }
 
 // A Server serves tools to clients. Each client gets a set of its own. New makes a Server. Its

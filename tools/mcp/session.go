@@ -102,8 +102,8 @@ func (s *Server) open(ctx context.Context) (set *tools.Set, err error) {
 	return set, err
 }
 
-// wait waits for the end of the session, and returns the SDK's reason for it. After stop it waits
-// no longer than grace, and then returns the cause of stop.
+// wait waits for the end of the session, and returns the SDK's reason for it. After stop, wait
+// waits no longer than grace, and then returns the cause of stop.
 func (s *session) wait(grace time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.sdk.Wait() }()

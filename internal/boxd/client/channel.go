@@ -38,7 +38,7 @@ func (r *remote) openFirst(ctx context.Context) error {
 		case errors.Is(err, errCut):
 			continue
 		}
-		if r.open.Take { // it is not this Host's to end
+		if r.open.Take { // this Host must not end another owner's program
 			r.Detach()
 		} else {
 			r.Close()
@@ -146,7 +146,7 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	}
 	ch := &channel{Stream: sshconn.NewStream(ssh, conn.Group), on: conn,
 		first: make(chan stateOrError, 1), ended: make(chan struct{})}
-	ch.Credit = math.MaxInt // unackedMax keeps what is sent below the window
+	ch.Credit = math.MaxInt // unackedMax keeps the input in flight below the window
 	if !conn.Run(func() {
 		defer close(ch.ended)
 		var parts wire.Parts
@@ -160,7 +160,7 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	}
 	err = wire.WriteOpen(ch, open)
 	if early != nil && errors.Is(err, io.ErrClosedPipe) {
-		err = nil // boxd has answered the early one, and says why it has closed the channel
+		err = nil // boxd has answered the early Open, and has said why it closed the channel
 	}
 	if err != nil {
 		ch.Close()
@@ -169,8 +169,8 @@ func (r *remote) openChannel(conn *sshconn.Conn, open *wire.Open) (*channel, err
 	return ch, nil
 }
 
-// giveUp closes a channel that nobody waits for any longer. It asks boxd to release the program, or
-// to free it if the program was another owner's.
+// giveUp closes a channel on which nothing waits any longer. It asks boxd to release the program,
+// or to free it if the program was another owner's.
 func (r *remote) giveUp(ch *channel) {
 	ch.CloseAfter(func() {
 		if r.open.Take {
@@ -189,8 +189,8 @@ func (ch *channel) answered(answer stateOrError) {
 	}
 }
 
-// request handles a request from boxd. What the request says is true even if the channel is no
-// longer the current one. request must not block: that would block the whole connection.
+// request handles a request from boxd. It handles requests on previous channels too, because what
+// they say is still true. request must not block: that would block the whole connection.
 func (r *remote) request(ch *channel, request *ssh.Request) {
 	switch request.Type {
 	case wire.StateRequest:

@@ -25,7 +25,7 @@ func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 		if err := small.send(); !isUnknownChannel(err) {
 			return err
 		}
-		small.Flush() // this boxd is an earlier one
+		small.Flush() // an earlier boxd does not know the channel
 	}
 	c := small.to
 	if c == nil {
@@ -34,14 +34,15 @@ func (h *Host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	defer c.close()
 	c.CloseWrite()
 	err := c.result(ctx)
-	if packErr != nil && small.err == nil { // boxd's error only says that the archive is cut short
+	if packErr != nil && small.err == nil {
+		// boxd's error only says that the archive is cut short.
 		return packErr
 	}
 	return err
 }
 
-// A smallArchive keeps an archive that is small until it is whole. Then one message brings it to
-// boxd. Of any other, smallArchive is a writer to a channel.
+// A smallArchive is a writer that keeps an archive in memory while the archive is small. If it is
+// still small at its end, one message brings it to boxd. Otherwise it goes to a channel.
 type smallArchive struct {
 	h    *Host
 	ctx  context.Context
@@ -166,7 +167,7 @@ func (c *copyChannel) readResult(requests <-chan *ssh.Request) {
 			}
 			select {
 			case c.done <- err:
-			default: // this is not the first result
+			default: // only the first result counts
 			}
 		}
 	}

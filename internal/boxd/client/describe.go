@@ -10,8 +10,9 @@ import (
 // descriptionMax bounds the memory for what boxd says of a shell.
 const descriptionMax = 16 << 10
 
-// handleDescription handles what boxd says of the shell. Nothing: it will say that later. Only the
-// first description counts. If another client has started the shell, boxd's may be an old one.
+// handleDescription handles what boxd says of the shell. An empty text means that boxd will
+// describe the shell later. Only the first description counts. If another client has started the
+// shell, boxd's description may be an old one.
 func (r *remote) handleDescription(text []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,9 +31,9 @@ func (r *remote) handleDescription(text []byte) {
 }
 
 // description returns what boxd has said of a shell that has printed a marker, which has been read.
-// The description is here or about to be handled; after a cut it comes with the next connection. It
-// returns nil if boxd must be asked. The first call takes the description, because the shell may
-// be another program later.
+// The description is here or about to be handled. After a cut, it comes with the next connection.
+// If boxd must be asked, description returns nil. The first call takes the description, because the
+// shell may be another program later.
 func (r *remote) description(ctx context.Context) *proc.Shell {
 	for {
 		r.mu.Lock()

@@ -2,6 +2,8 @@ package client
 
 import (
 	"bytes"
+	"path"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +20,7 @@ func FuzzAnswers(f *testing.F) {
 		`{}`, `null`, `[]`, `[{"PID":1,"Name":"a"}]`, `[1,-2,99999999999999999999]`,
 		`{"Dir":"L3g=","Env":["QT0x"]}`, `{"Waits":[{"PID":1}],"Args":["a"]}`,
 		`{"Events":[{"Op":1,"Name":"YQ==","From":"Yg=="}]}`,
+		`{"Events":[{"Op":1,"Name":"Li4vYQ=="}]}`, `{"Events":[{"Op":1,"Name":"L2EvYg=="}]}`,
 		`{"Failed":{"Text":"t","Errno":2,"Op":"open","Path":"p"}}`, `{"Failed":0}`,
 		`{"Count":3,"Skipped":[{"Op":"copy","Path":"p","Text":"t"},null]}`,
 		`{"NoUser":"u","Text":"x"}`, `{"Count":-1}`, `[{"ID":"a","Rows":-1}]`, "\x01{}", "\x00",
@@ -31,8 +34,15 @@ func FuzzAnswers(f *testing.F) {
 		if err := failure(text); err != nil {
 			_ = err.Error()
 		}
-		if _, err := parseEvents(string(text)); err != nil {
-			_ = err.Error()
+		for _, below := range []bool{false, true} {
+			events, err := parseEvents(string(text), below)
+			if err != nil {
+				_ = err.Error()
+			}
+			for _, e := range events { // nothing outside of the directory
+				require.Equal(t, path.Join("/d", e.Name), strings.TrimSuffix("/d/"+e.Name, "/"))
+				require.True(t, below || !strings.Contains(e.Name+e.From, "/"))
+			}
 		}
 		for _, v := range []any{new([]proc.Process), new([]int), new(wire.Environment),
 			new(proc.Look), new([]wire.Program), new(wire.Settled)} {

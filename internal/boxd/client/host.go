@@ -66,6 +66,9 @@ type Config struct {
 	// Joins says that this Host becomes an owner beside others, which stay. Close leaves the box to
 	// them.
 	Joins bool
+	// Renews, if it is not "", is a new id for the box, which was started from a checkpoint of
+	// another box. Connect then makes it a box of its own. The caller calls TakeIdentity next.
+	Renews string
 	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
 	// Attempt bounds each attempt to connect again. The default is 8 s.
@@ -78,11 +81,12 @@ type Config struct {
 type Host struct {
 	*link
 	Config
-	started  *Key          // the next Join has its claim; nil: it has none
-	hostKey  ssh.PublicKey // boxd's
-	replaced atomic.Bool   // another boxd runs in its place
-	shared   atomic.Bool   // there may be other owners
-	asking   atomic.Int32  // requests under way
+	started  *Key                    // the next Join has its claim; nil: it has none
+	streams  atomic.Pointer[Streams] // those of the last connection; nil before the first
+	hostKey  ssh.PublicKey           // boxd's
+	replaced atomic.Bool             // another boxd runs in its place
+	shared   atomic.Bool             // there may be other owners
+	asking   atomic.Int32            // requests under way
 	closing  sync.Once
 	down     chan struct{} // closed when Close is done
 }
@@ -139,8 +143,8 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 			return nil, ctxerr.Of(ctx)
 		}
 		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
-		// If boxd has answered, another program may have become the owner since. Then this one does
-		// not take the box back: it is refused.
+		// If boxd has answered before, another program may have become the owner since. Then boxd
+		// refuses this Host, which must not take the box back.
 		conn, err = h.openConn(attempt, h.hostKey == nil)
 		done()
 	}
@@ -159,20 +163,16 @@ func (h *Host) diagnose(ctx context.Context, dialed error) (lost error, paused b
 		return h.lostError(nil, "another program has taken the box over", sandbox.LostTaken), false
 	case errors.Is(dialed, errOtherBoxd):
 		h.replaced.Store(true)
-		return h.lostError(nil, "its boxd was restarted: what ran in it has ended",
+		return h.lostError(nil, "its boxd was restarted: what ran in it has ended"+h.lastWords(),
 			sandbox.LostRemoved), false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	found := h.Place.Diagnose(ctx)
 	if found.Lost != "" {
-		return h.lostError(found.Err, found.Lost, found.Cause), false
+		return h.lostError(found.Err, found.Lost+h.lastWords(), found.Cause), false
 	}
 	return nil, found.Paused
-}
-
-func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) error {
-	return &sandbox.LostError{Box: h.Name, Reason: reason, Cause: cause, Err: err}
 }
 
 // String returns Config.Name.
@@ -293,7 +293,7 @@ func (h *Host) Owns(ctx context.Context) bool {
 		return false
 	}
 	adopts := func() bool {
-		// It is worth waiting longer for boxd than for a connection that is perhaps gone.
+		// It waits longer for boxd than for a connection, which may be gone.
 		_, err := h.adopt(context.WithoutCancel(ctx))
 		return err == nil
 	}

@@ -64,7 +64,8 @@ func (l *link) watch(conn *sshconn.Conn) {
 func (l *link) replace(cut *sshconn.Conn) {
 	l.setCurrent(nil, nil)
 	reason, _ := cut.Reason()
-	// Nothing is logged if the box is gone or being closed: the calls' errors say so.
+	// Nothing is logged if the box is gone or being closed, because the calls' errors say so, or if
+	// it is paused, because whoever pauses a box knows.
 	warn := sync.OnceFunc(func() {
 		l.log.Warn("the connection to the box was cut: making a new one", "reason", reason)
 	})
@@ -76,7 +77,6 @@ func (l *link) replace(cut *sshconn.Conn) {
 		l.endListeners(l.host.explain(err))
 		return
 	}
-	warn()
 	l.log.Info("the connection to the box is there again", "after", time.Since(began))
 	l.setCurrent(next, nil)
 	l.watch(next)
@@ -97,7 +97,12 @@ const attemptLimit = 8 * time.Second
 // caller's context has not ended.
 func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
 
-// redial connects again, and finds the programs again. It calls warn before it tries once more.
+// warnAfter is how long redial tries before it warns. When a box is removed, its connection ends
+// before the engine says that it is gone.
+const warnAfter = time.Second
+
+// redial connects again, and finds the programs again. It calls warn when it has connected or has
+// tried for warnAfter, but not if the box was paused.
 func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -110,6 +115,7 @@ func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 	}) {
 		return nil, sandbox.ErrClosed
 	}
+	paused := false
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
 		attempt, done := ctxerr.WithLimit(ctx, l.host.Attempt, l.host.noAnswer())
 		conn, err := l.host.openConn(attempt, false)
@@ -120,21 +126,28 @@ func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 		}
 		done()
 		if err == nil {
+			if !paused {
+				warn()
+			}
 			return conn, nil
 		}
 		if ctx.Err() != nil {
 			return nil, sandbox.ErrClosed
 		}
 		l.log.Debug("connect to the box again", "error", err)
-		lost, paused := l.host.diagnose(ctx, err)
+		var lost error
+		lost, paused = l.host.diagnose(ctx, err)
 		if lost != nil {
 			return nil, lost
 		}
-		warn()
 		if paused {
 			began = time.Now()
 		}
-		if tried := time.Since(began); tried > l.host.Patience {
+		tried := time.Since(began)
+		if tried > warnAfter {
+			warn()
+		}
+		if tried > l.host.Patience {
 			return nil, fmt.Errorf("no connection for %v: %w", tried.Round(time.Second), err)
 		}
 		select {
@@ -155,14 +168,18 @@ func (l *link) resume(ctx context.Context, conn *sshconn.Conn) error {
 		programs = append(programs, p)
 	}
 	ids = slices.AppendSeq(ids, maps.Keys(l.listeners))
+	listeners := slices.Collect(maps.Values(l.listeners))
 	l.mu.Unlock()
 	if err := releaseOthers(ctx, conn, ids); err != nil {
 		return err
 	}
 	var wait sync.WaitGroup
-	errs := make([]error, len(programs))
+	errs := make([]error, len(programs)+len(listeners))
 	for i, p := range programs {
 		wait.Go(func() { errs[i] = p.openOn(ctx, conn) })
+	}
+	for i, on := range listeners {
+		wait.Go(func() { errs[len(programs)+i] = on.again(ctx, conn) })
 	}
 	wait.Wait()
 	for _, err := range errs {

@@ -30,7 +30,7 @@ var (
 type listener struct {
 	*sshconn.Listener
 	link *link
-	id   string
+	what wire.Listen // link.mu guards it
 }
 
 // Listen implements shellbox.ListenHost. If the connection to the box is cut, reads and writes of
@@ -47,18 +47,23 @@ func (h *Host) ListenOutward(ctx context.Context) (net.Listener, error) {
 func (h *Host) listen(ctx context.Context, network, address string) (net.Listener, error) {
 	l := &listener{sshconn.NewListener(nil, func() error {
 		return sandbox.ErrCut
-	}), h.link, rand.Text()}
+	}), h.link, wire.Listen{ID: rand.Text(), Network: network, Address: address}}
 	h.link.mu.Lock()
 	// From here on it survives a cut, and connections may come.
-	h.link.listeners[l.id] = l
+	h.link.listeners[l.what.ID] = l
 	h.link.mu.Unlock()
-	at, err := l.begin(ctx, wire.Listen{ID: l.id, Network: network, Address: address})
+	at, err := l.begin(ctx, l.what)
 	if err != nil {
 		l.forget()
 		return nil, &net.OpError{Op: "listen", Net: network,
 			Addr: sshconn.Address(network, address), Err: h.explain(err)}
 	}
 	l.Address = sshconn.Address(network, at)
+	if network != wire.OutwardNetwork {
+		h.link.mu.Lock()
+		l.what.Address = at // of a free port, the one that it has got
+		h.link.mu.Unlock()
+	}
 	if lost := h.link.lostCause(); lost != nil {
 		l.End(h.explain(lost))
 	}
@@ -92,16 +97,35 @@ func (l *listener) begin(ctx context.Context, what wire.Listen) (address string,
 	}
 }
 
+// again asks for the address on a new connection. While the connection was cut, boxd may have given
+// the address to another program that uses the box; then the listener ends.
+func (l *listener) again(ctx context.Context, conn *sshconn.Conn) error {
+	l.link.mu.Lock()
+	payload, err := json.Marshal(l.what)
+	l.link.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = conn.RequestOrUndo(ctx, wire.ListenRequest, payload, func([]byte) {})
+	var refused *sshconn.RefusedError
+	if errors.As(err, &refused) {
+		l.End(failure(refused.Reply))
+		l.forget()
+		return nil
+	}
+	return err
+}
+
 // unlistenOn tells boxd to stop listening.
 func (l *listener) unlistenOn(conn *sshconn.Conn) {
-	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.id))
+	conn.Client.SendRequest(wire.UnlistenRequest, true, []byte(l.what.ID))
 }
 
 // forget removes the listener from the next wire.HoldRequest, so that boxd ends it.
 func (l *listener) forget() {
 	l.link.mu.Lock()
 	defer l.link.mu.Unlock()
-	delete(l.link.listeners, l.id)
+	delete(l.link.listeners, l.what.ID)
 }
 
 // unlistenLimit bounds Close's wait for boxd: the box may be paused.

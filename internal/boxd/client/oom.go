@@ -52,7 +52,7 @@ func (r *remote) commandsOffset(since int64) int64 {
 }
 
 // reportOf returns boxd's report of a moment after the terminal had shown that many bytes, which
-// have been read. The report is here or about to be handled; after a cut it comes with the next
+// have been read. The report is here or about to be handled. After a cut, it comes with the next
 // connection. ok is false if boxd must be asked.
 func (r *remote) reportOf(ctx context.Context, shown int64) (report wire.Report, ok bool) {
 	if shown <= 0 {

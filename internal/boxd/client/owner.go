@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/ctxerr"
 	"github.com/sandshell/sandshell/internal/sshconn"
+	"github.com/sandshell/sandshell/sandbox"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -59,6 +61,7 @@ func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error)
 	if err == nil && started != nil {
 		var conn *sshconn.Conn
 		if conn, err = sshconn.Plain(streams, wire.Plain, h.link.announce); err == nil {
+			h.streams.Store(&streams)
 			return conn, nil
 		}
 	}
@@ -80,7 +83,27 @@ func (h *Host) openConn(ctx context.Context, claims bool) (*sshconn.Conn, error)
 		}
 		return nil, fail(err)
 	}
+	h.streams.Store(&streams)
 	return conn, nil
+}
+
+func (h *Host) lostError(err error, reason string, cause sandbox.LostCause) error {
+	return &sandbox.LostError{Box: h.Name, Reason: reason, Cause: cause, Err: err}
+}
+
+// lastWords returns what boxd has said at its end, to be added to the reason of a LostError. Go's
+// runtime prints there why it has ended boxd: a panic or a fatal error. It returns "" if boxd has
+// said nothing. The text is quoted, because a program of the box may have written it.
+func (h *Host) lastWords() string {
+	streams := h.streams.Load()
+	if streams == nil {
+		return ""
+	}
+	said := (*streams).Said()
+	if said == "" {
+		return ""
+	}
+	return fmt.Sprintf("; boxd's last words: %q", said)
 }
 
 // notAuthenticated is the beginning of x/crypto's error if the server does not accept the client's
@@ -92,8 +115,8 @@ const notAuthenticated = "ssh: handshake failed: ssh: unable to authenticate"
 var errRefused = errors.New("boxd refuses")
 
 // errOtherBoxd says that the host key is not that of the boxd to which this Host was connected.
-// Each boxd makes a key when it starts. On a connection of "boxd join" it may also be a program of
-// the box that has taken the place of join.
+// Each boxd makes a key when it starts. On a connection of "boxd join", a program of the box may
+// also have taken the place of join.
 var errOtherBoxd = errors.New("another boxd answers than before")
 
 func (h *Host) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error {
@@ -121,8 +144,8 @@ func (h *Host) adopt(ctx context.Context) (hostKey ssh.PublicKey, err error) {
 }
 
 // askBoxd asks boxd itself after an errOtherBoxd. It returns why this Host has lost the box, an
-// errOtherBoxd or an errRefused. If it returns nil, it was not boxd that answered before; that is a
-// cut like any other.
+// errOtherBoxd or an errRefused. If it returns nil, another program has answered before in the
+// place of boxd, which is a cut like any other.
 func (h *Host) askBoxd(ctx context.Context) error {
 	key, err := h.adopt(ctx)
 	switch {
@@ -152,8 +175,11 @@ func (h *Host) claim(ctx context.Context, streams Streams,
 	stop := context.AfterFunc(ctx, func() { streams.Close() })
 	defer stop()
 	claim := wire.NewClaim(h.Key.signer.PublicKey(), adopts)
-	if h.Joins && !adopts {
+	switch {
+	case h.Joins && !adopts:
 		claim = wire.NewJoin(h.Key.signer.PublicKey())
+	case h.Renews != "" && !adopts:
+		claim = wire.NewRenewal(h.Key.signer.PublicKey(), h.Renews)
 	}
 	if _, err := io.WriteString(streams, claim.String()); err != nil {
 		if why := ctxerr.Of(ctx); why != nil {
@@ -208,6 +234,22 @@ func readLine(r io.Reader) (string, error) {
 			line = append(line, b[0])
 		}
 	}
+}
+
+// TakeIdentity gives a copy of a box what it has of its own: the variables of its container,
+// "NAME=value", how long it outlasts its owner, and whether it is kept. It returns the variables of
+// programs whose values are others than in the box that it is a copy of.
+func (h *Host) TakeIdentity(ctx context.Context, env []string, linger time.Duration,
+	keep bool) (changed []string, err error) {
+	of := wire.Identity{Linger: linger, Keep: keep}
+	for _, kv := range env {
+		of.Env = append(of.Env, []byte(kv))
+	}
+	values, err := ask[[][]byte](ctx, h, wire.IdentityRequest, of)
+	for _, kv := range values {
+		changed = append(changed, string(kv))
+	}
+	return changed, err
 }
 
 // AddGuest lets the holder of a key log in as a guest, with plain SSH, as a person's ssh does. It

@@ -149,8 +149,8 @@ const answerMax = 16 << 20
 // again on the next one.
 //
 // SSH answers the requests of a connection one after the other, and a look at many processes takes
-// long on a busy machine. So what is asked meanwhile, for another session, has a channel of its
-// own.
+// long on a busy machine. So a request that is made while another is under way, such as one for
+// another session, gets a channel of its own.
 func (h *Host) request(ctx context.Context, name string, payload []byte) (reply []byte, err error) {
 	alone := h.asking.Add(1) == 1
 	defer h.asking.Add(-1)
@@ -166,8 +166,8 @@ func (h *Host) request(ctx context.Context, name string, payload []byte) (reply 
 	}
 }
 
-// requestOn sends a request to boxd on conn. Unless it is alone, or if the payload or the reply is
-// too long for a message, it uses a channel.
+// requestOn sends a request to boxd on conn. If other requests are under way, or if the payload or
+// the reply is too long for a message, it uses a channel.
 func requestOn(ctx context.Context, conn *sshconn.Conn, name string, payload []byte,
 	alone bool) (reply []byte, err error) {
 	if alone && len(payload) <= wire.MessageMax {
@@ -202,8 +202,8 @@ func requestOn(ctx context.Context, conn *sshconn.Conn, name string, payload []b
 	return reply, err
 }
 
-// readLimit bounds the wait until output is read. The output is here or about to arrive, but
-// perhaps nobody reads it.
+// readLimit bounds the wait until output is read. The output is here or about to arrive, but it may
+// have no reader.
 const readLimit = 2 * time.Second
 
 // awaitRead waits until that many bytes of the program's standard output have been read, and their

@@ -57,7 +57,7 @@ type remote struct {
 	described      broadcast.Signal // sent when shell is set
 	note           []byte
 	noteDue        bool // boxd does not have note
-	clean          bool // the owner before was idle
+	clean          bool // the previous owner was idle
 	yields         func() bool
 
 	outputEnd     wire.Ack      // the offsets at which both outputs end
@@ -70,8 +70,8 @@ type remote struct {
 
 	closed    chan struct{} // closed by Close, Detach or Yield
 	closeOnce sync.Once
-	last      func(*channel) // what is sent before a channel is closed; set before closed is closed
-	// handed is closed after closed, when boxd need not get anything more for the program.
+	last      func(*channel) // sends the last requests on a channel; set before closed is closed
+	// handed is closed after closed, when boxd has got everything for the program.
 	handed     chan struct{}
 	handedOnce sync.Once
 	lost       chan struct{} // closed when there will be no connection

@@ -52,7 +52,7 @@ func (h *Host) Take(ctx context.Context, l hostapi.Listed, offset int64) (hostap
 	h.link.mu.Lock()
 	before := h.link.programs[l.ID]
 	h.link.mu.Unlock()
-	if before != nil { // this Host has just given the turn away
+	if before != nil { // this Host has just yielded the turn
 		if err := before.HandOver(ctx); err != nil {
 			return hostapi.Taken{}, err
 		}
@@ -86,7 +86,7 @@ func (h *Host) Drop(ctx context.Context, l hostapi.Listed) error {
 	return err
 }
 
-// leaveLimit bounds the farewell.
+// leaveLimit bounds leave.
 const leaveLimit = 2 * time.Second
 
 // leave tells boxd that this Host will not come back. Without it, boxd finds out in time.

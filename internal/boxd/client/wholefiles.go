@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/pkg/sftp"
 	"github.com/sandshell/sandshell/internal/bounded"
@@ -12,12 +13,14 @@ import (
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/sftpfiles"
 	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"golang.org/x/crypto/ssh"
 )
 
 var (
-	_ hostapi.WholeFiler = (*files)(nil)
-	_ hostapi.Replacer   = (*files)(nil)
+	_ hostapi.WholeFiler   = (*files)(nil)
+	_ hostapi.Replacer     = (*files)(nil)
+	_ shellbox.FileChanger = (*files)(nil)
 )
 
 // ReadWhole implements hostapi.WholeFiler.
@@ -49,6 +52,20 @@ func (f *files) Replace(from, to string) error {
 		return nil
 	}
 	return f.Rename(from, to) // it also says why it cannot be done
+}
+
+// Symlink implements shellbox.FileChanger. By SFTP, the server would make a relative target
+// absolute. An earlier boxd does not know the question.
+func (f *files) Symlink(target, name string) error {
+	if len(target) > pathMax || len(name) > pathMax {
+		return syscall.ENAMETOOLONG
+	}
+	_, err := f.ask(wire.FileQuestion{Op: wire.SymlinkOp, Path: name, Data: []byte(target)})
+	if errors.Is(err, hostapi.ErrLong) || errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%w: the box's boxd is too old to make symbolic links",
+			errors.ErrUnsupported)
+	}
+	return err
 }
 
 // ReadDir implements shellbox.FileClient.

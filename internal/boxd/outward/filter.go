@@ -67,13 +67,18 @@ func filterFor(goarch string) ([]unix.SockFilter, error) {
 }
 
 // install gives this thread the filter, for good, and returns the descriptor on which the kernel
-// asks. What the thread forks has the filter too.
-func install() (int, error) {
+// asks. What the thread forks has the filter too. killable is 0 or
+// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, which kernels before 5.19 have not.
+func install(killable uintptr) (int, error) {
 	program, err := filterFor(runtime.GOARCH)
 	if err != nil {
 		return -1, err
 	}
-	if err := checkKernel(); err != nil {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return -1, err
+	}
+	if err := checkKernel(unix.ByteSliceToString(name.Release[:])); err != nil {
 		return -1, err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -85,8 +90,7 @@ func install() (int, error) {
 			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags, uintptr(unsafe.Pointer(&fprog)))
 		return int(fd), errno
 	}
-	// Since Linux 5.19 no signal interrupts a connect that boxd looks at.
-	fd, errno := set(unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	fd, errno := set(killable)
 	if errno == unix.EINVAL {
 		fd, errno = set(0)
 	}
@@ -100,16 +104,12 @@ func install() (int, error) {
 
 // checkKernel returns an error if the kernel has no SECCOMP_USER_NOTIF_FLAG_CONTINUE. Such a kernel
 // would take the filter.
-func checkKernel() error {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return err
-	}
-	release := unix.ByteSliceToString(name.Release[:])
+func checkKernel(release string) error {
 	var major, minor int
 	_, err := fmt.Sscanf(release, "%d.%d", &major, &minor)
 	if err != nil || major < 5 || major == 5 && minor < 5 {
-		return fmt.Errorf("the kernel is %s: Linux 5.5 or later is needed", release)
+		return fmt.Errorf("the kernel says that it is %s, as gVisor's does: Linux 5.5 or later "+
+			"is needed", release)
 	}
 	return nil
 }

@@ -9,6 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestKernels checks which kernels are refused, and in which words.
+func TestKernels(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"5.5.0", "5.10.0-30-amd64", "5.18", "5.19.1", "6.18.44-fc",
+		"10.0.0"} {
+		require.NoError(t, checkKernel(release), release)
+	}
+	for _, release := range []string{"4.4.0", "4.19.0-27-amd64", "5.4.300", "", "none"} {
+		require.EqualError(t, checkKernel(release), "the kernel says that it is "+release+", as "+
+			"gVisor's does: Linux 5.5 or later is needed")
+	}
+}
+
 // TestFilter runs the filters on system calls of both architectures.
 func TestFilter(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,10 @@ package outward
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,7 @@ type Outward struct {
 	forks chan func()
 	names *names
 	ways  *ways
+	own   []netip.Addr // of the box itself, beside the loopback: a pod has one
 	// ready reports whether somebody takes what the Listener accepts.
 	ready      func() bool
 	nameServer *nameServer
@@ -31,18 +34,28 @@ type Outward struct {
 // to the outside, and must return at once: if it returns false, connect is refused.
 //
 // An error says what the machine lacks.
-func Start(ready func() bool) (*Outward, error) { return start(nameServerAddress, ready) }
+func Start(ready func() bool) (*Outward, error) {
+	// Since Linux 5.19 no signal interrupts a connect that boxd looks at.
+	return start(nameServerAddress, ready, unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+}
 
-// start is Start with another address for the name server.
-func start(nameServer netip.AddrPort, ready func() bool) (*Outward, error) {
+// start is Start with another address for the name server, and an argument for install.
+func start(nameServer netip.AddrPort, ready func() bool, killable uintptr) (*Outward, error) {
 	o := &Outward{forks: make(chan func()), names: newNames(), ways: newWays(), ready: ready,
 		ended: make(chan struct{})}
+	addresses, _ := net.InterfaceAddrs() // without a network there are no others
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok {
+			ip, _ := netip.AddrFromSlice(n.IP)
+			o.own = append(o.own, ip.Unmap())
+		}
+	}
 	var err error
 	if o.nameServer, err = serveNames(nameServer, o.names); err != nil {
 		return nil, err
 	}
 	installed := make(chan error)
-	go o.fork(installed)
+	go o.fork(installed, killable)
 	if err := <-installed; err != nil {
 		o.nameServer.close()
 		return nil, err
@@ -53,18 +66,18 @@ func start(nameServer netip.AddrPort, ready func() bool) (*Outward, error) {
 
 // fork installs the filter on its thread, and calls there what Fork wants. The thread ends with the
 // goroutine, because nothing can take the filter away.
-func (o *Outward) fork(installed chan<- error) {
+func (o *Outward) fork(installed chan<- error, killable uintptr) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The main thread never ends, and neither would the filter. While this goroutine has it,
 		// another one gets another.
 		another := make(chan error)
-		go o.fork(another)
+		go o.fork(another, killable)
 		installed <- <-another
 		runtime.UnlockOSThread()
 		return
 	}
-	fd, err := install()
+	fd, err := install(killable)
 	o.asked = notifier(fd)
 	installed <- err
 	if err != nil {
@@ -180,7 +193,8 @@ func (o *Outward) destination(to netip.AddrPort, l *Listener) (host string, port
 	if name := o.names.find(ip); name != "" {
 		return name, to.Port(), true
 	}
-	if ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip == broadcast {
+	if ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip == broadcast ||
+		slices.Contains(o.own, ip) {
 		return "", 0, false
 	}
 	return ip.WithZone("").String(), to.Port(), true

@@ -16,6 +16,7 @@ const (
 	authorizeWord = "sandshell authorize "
 	adoptWord     = "sandshell adopt "
 	joinWord      = "sandshell join "
+	renewWord     = "sandshell renew "
 	answerWord    = "sandshell answer "
 	hostKeyWord   = "host-key "
 	refusedWord   = "refused "
@@ -29,6 +30,7 @@ const ClaimMax = 4096
 type Claim struct {
 	Adopts bool   // boxd is to refuse if the box has another owner
 	Joins  bool   // the other owners stay
+	Renews string // the box's new id; "": it keeps the one that it has
 	Nonce  string // made for this claim; only its sender and boxd know it
 	Key    string // the owner's public key, as in authorized_keys
 }
@@ -46,6 +48,14 @@ func NewJoin(key ssh.PublicKey) Claim {
 	return c
 }
 
+// NewRenewal returns a claim for that key, by which a copy of a box becomes a box of its own, with
+// that id.
+func NewRenewal(key ssh.PublicKey, id string) Claim {
+	c := NewClaim(key, false)
+	c.Renews = id
+	return c
+}
+
 // String returns the claim as a line, with its newline.
 func (c Claim) String() string {
 	return c.word() + c.Nonce + " " + c.Key + "\n"
@@ -57,6 +67,8 @@ func (c Claim) word() string {
 		return adoptWord
 	case c.Joins:
 		return joinWord
+	case c.Renews != "":
+		return renewWord + c.Renews + " "
 	}
 	return authorizeWord
 }
@@ -70,6 +82,11 @@ func ParseClaim(line string) (Claim, error) {
 	}
 	if !ok && !c.Adopts {
 		rest, c.Joins = strings.CutPrefix(line, joinWord)
+	}
+	if !ok && !c.Adopts && !c.Joins {
+		rest, ok = strings.CutPrefix(line, renewWord)
+		c.Renews, rest, _ = strings.Cut(rest, " ")
+		ok = ok && c.Renews != ""
 	}
 	c.Nonce, c.Key, _ = strings.Cut(strings.TrimSpace(rest), " ")
 	if !ok && !c.Adopts && !c.Joins || c.Nonce == "" || c.Key == "" {
@@ -98,6 +115,9 @@ func (c Claim) code(text string) string {
 	kind := strconv.FormatBool(c.Adopts)
 	if c.Joins {
 		kind = "joins"
+	}
+	if c.Renews != "" {
+		kind = "renews " + c.Renews
 	}
 	fmt.Fprintf(mac, "%s\x00%s\x00%s", kind, c.Key, text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))

@@ -22,6 +22,7 @@ type Failure struct {
 	NoUser   string        `json:",omitempty"` // there is no such user
 	Invalid  bool          `json:",omitempty"` // it is fs.ErrInvalid
 	Next     int           `json:",omitempty"` // if a Start.Name is taken: the next number
+	Listens  bool          `json:",omitempty"` // it is hostapi.ErrListens
 
 	// If it is a sandbox.CopyError:
 	Skipped []*Failure `json:",omitempty"`
@@ -57,6 +58,7 @@ func Fail(err error) *Failure {
 	}
 	f.NoProg = errors.Is(err, exec.ErrNotFound)
 	f.Invalid = errors.Is(err, fs.ErrInvalid)
+	f.Listens = errors.Is(err, hostapi.ErrListens)
 	var unknown user.UnknownUserError
 	if errors.As(err, &unknown) {
 		f.NoUser = string(unknown)
@@ -103,7 +105,8 @@ func (e *failed) Error() string { return e.f.Text }
 func (e *failed) Is(target error) bool {
 	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.Invalid &&
 		target == fs.ErrInvalid || e.f.NoProg &&
-		(target == exec.ErrNotFound || target == fs.ErrNotExist)
+		(target == exec.ErrNotFound || target == fs.ErrNotExist) || e.f.Listens &&
+		target == hostapi.ErrListens
 }
 
 func (e *failed) As(target any) bool {

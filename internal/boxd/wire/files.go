@@ -24,13 +24,14 @@ const (
 	WriteOp   = "write"
 	ListOp    = "list"
 	ReplaceOp = "replace" // see hostapi.Replacer
+	SymlinkOp = "symlink" // makes the link Path, which holds Data
 )
 
 // FileDataMax is the greatest length of FileQuestion.Data and FileAnswer.Data.
 const FileDataMax = 1 << 20
 
-// A FileAnswer is the answer to a FileQuestion. Before anything else the file server sends one with
-// no ID: it answers questions. That of an earlier boxd does not.
+// A FileAnswer is the answer to a FileQuestion. Before anything else, the file server sends one
+// without an ID, which says that it answers questions. The file server of an earlier boxd does not.
 type FileAnswer struct {
 	ID       uint32
 	Failed   string // a Failure, JSON; "" if all went well

@@ -13,12 +13,13 @@ import (
 
 // Plain makes an SSH connection on raw without a handshake: no keys, no ciphers. Both ends call it.
 // It is for the streams on which a machine's box was claimed. The login's own SSH protects them. A
-// second handshake would prove nothing: whoever can change what is on them can change the claim and
-// its answer. After a cut, the client speaks SSH, and knows boxd by the key of that answer.
+// second handshake would prove nothing: a program that can change the streams can also change the
+// claim and its answer. After a cut, the client speaks SSH, and knows boxd by the key of that
+// answer.
 //
 // x/crypto knows such a connection as the client's end of OpenSSH's multiplexing by proxy
-// (PROTOCOL.mux). After a greeting, both ends of that are the same. So both ends are such clients,
-// and each gets the greeting of the other end, which says nothing, from here.
+// (PROTOCOL.mux). After a greeting, both ends of that protocol behave alike. So both ends of raw
+// are such clients. plainConn gives each the greeting of the other end, which says nothing.
 func Plain(raw net.Conn) (ssh.Conn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
 	return ssh.NewControlClientConn(&plainConn{Conn: raw, head: muxGreeting,
 		unsent: len(muxGreeting), r: bufio.NewReaderSize(raw, plainBuffer)})
@@ -36,7 +37,7 @@ const plainBuffer = 4 << 10
 type plainConn struct {
 	net.Conn
 	r    *bufio.Reader
-	head []byte // what x/crypto has to read first: the greeting, or a packet's length
+	head []byte // what x/crypto is to read first: the greeting, or a packet's length
 	rest int    // how many bytes of the packet follow
 
 	mu     sync.Mutex
@@ -74,7 +75,7 @@ func (p *plainConn) Write(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	if p.unsent > 0 {
 		if p.unsent -= len(b); p.unsent < 0 {
-			return 0, io.ErrShortWrite // x/crypto greets otherwise
+			return 0, io.ErrShortWrite // this is not x/crypto's greeting
 		}
 		return len(b), nil
 	}

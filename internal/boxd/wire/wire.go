@@ -30,6 +30,11 @@
 // listeners and Runs of its own. An owner that has been away for as long as a box outlasts its
 // owner (boxd serve -linger) is dropped if there are others. See Turns.
 //
+// With "renew ID", a copy of a box becomes a box of its own: the container was started from a
+// checkpoint of another one, so that boxd has all that the other boxd had. boxd makes a host key
+// anew, forgets owners and guests, and listens on the socket of the new id alone. The rest of its
+// new identity comes with [IdentityRequest].
+//
 // On a machine with an sshd, boxd listens on a socket in a directory that only its user can enter,
 // and accepts only processes of that user. The sshd executes "boxd start" and "boxd join", which
 // pass the streams in the same way; see [Ready]. There, logging in to the account is authority
@@ -82,6 +87,10 @@
 // know at that end arrives with the marker. A boxd that sends no first report sends none: it must
 // be asked.
 //
+// If the program has commands, boxd also sends an empty description before StateRequest, and the
+// description itself before the first such report: of a shell that has just printed its first
+// marker.
+//
 // # Turns
 //
 // The programs with a note are the box's: any owner may list them and continue them. One owner at a
@@ -90,12 +99,9 @@
 // has no channel to the program, because its process has ended, the program is free. Programs with
 // Start.Spool have no turns: each owner may follow them.
 //
-// If the program has commands, boxd also sends an empty description before StateRequest, and the
-// description itself before the first such report: of a shell that has just printed its first
-// marker.
-//
 // After ReleaseRequest the terminal hangs up, the pipes are closed, and boxd forgets the program
-// when it ends. Else it gets what came before its channel's end. Then a YieldRequest takes effect.
+// when it ends. If a channel ends without a ReleaseRequest, the program gets all input that came
+// before that end. After that, a YieldRequest takes effect.
 //
 // # Global requests
 //
@@ -110,6 +116,8 @@
 //	EndRequest                                         end all programs and boxd (on a machine)
 //	LeaveRequest                                       this owner will not come back
 //	OwnersRequest                                      from boxd: there are several owners
+//	IdentityRequest  Identity, JSON   [][]byte, JSON   what a copy has of its own; the variables
+//	                                                   of programs that are others than before
 //	ListenRequest    Listen, JSON     the address      listen, or find the listener with that id
 //	                                  Failure, JSON    if it fails
 //	UnlistenRequest  a listener's id                   end the listener
@@ -231,6 +239,7 @@ const (
 	UnlistenRequest = "unlisten@sandshell"
 	LeaveRequest    = "leave@sandshell"
 	OwnersRequest   = "owners@sandshell"
+	IdentityRequest = "identity@sandshell"
 
 	// LongReply is the reply of a refusal. It says that the proper reply does not fit into a
 	// message.
@@ -281,6 +290,13 @@ type Signal struct {
 	Signals []proc.Signal
 }
 
+// An Identity is what a copy of a box has of its own, beside its keys and its id.
+type Identity struct {
+	Env    [][]byte      // of its container, each "NAME=value"; []byte as in Start
+	Linger time.Duration // how long it outlasts its owner
+	Keep   bool          // it never ends by itself
+}
+
 // An OOM asks how many processes of the box the kernel has killed because memory had run out.
 type OOM struct {
 	ID    string // of a program: since its start
@@ -316,16 +332,14 @@ type Environment struct {
 	Env [][]byte `json:",omitempty"`
 }
 
-// FileEvents is a line that "boxd watch" prints, as JSON. The first line is empty, or says why the
-// watch could not begin.
+// FileEvents is a line that "boxd watch" and "boxd watch-tree" print, as JSON. The first line is
+// empty, or says why the watch could not begin.
 type FileEvents struct {
 	Events []FileEvent     `json:",omitempty"`
 	Failed json.RawMessage `json:",omitempty"` // a Failure, in the last line
 }
 
-// FileEventsMax is the greatest length of such a line in bytes. The kernel returns at most 16 KiB
-// of events at once. An event takes at least 16 bytes there, and at most sixteen times as much
-// here.
+// FileEventsMax is the greatest length of such a line in bytes.
 const FileEventsMax = 256 << 10
 
 // A FileEvent is a sandbox.FileEvent. Names are []byte for the reason given at Start.
@@ -356,12 +370,11 @@ type State struct {
 // A Report says how a shell's terminal and box were when the terminal had shown Output bytes.
 type Report struct {
 	Output uint64
-	// Killed is an offset of the commands. The kernel has killed a process because memory had run
-	// out since the shell got any commands before that offset, and none since it got those from
-	// there on.
+	// Killed is the lowest offset of the commands such that the kernel has killed no process for
+	// lack of memory since the shell got the commands from there on.
 	Killed uint64
-	// Read is how many bytes of input had come, if programs had read them all, and 1 more. 0: that
-	// is not known.
+	// Read is one more than the number of bytes of input that had come, if programs had read them
+	// all. Read is 0 if that is not known.
 	Read uint64
 }
 

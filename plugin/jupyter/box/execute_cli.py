@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 
-from kernels import Failure, Kernel, box_dir, describe
+from kernels import Failure, Kernel, box_dir, describe, started
 
 # How many seconds a kernel may take to end after a cell has told it to.
 EXIT_LIMIT = 5
@@ -35,7 +35,8 @@ def main():
     p.add_argument("--restart", action="store_true",
                    help="end the kernel, if it runs, and start a fresh one")
     p.add_argument("--stop", action="store_true", help="end the kernel")
-    for hidden in ("--check", "--connect", "--status"):  # for setup.sh and package jupyter
+    # for setup.sh and package jupyter
+    for hidden in ("--check", "--connect", "--list", "--status"):
         p.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--dir", help=argparse.SUPPRESS)
     p.add_argument("--keep", type=int, help=argparse.SUPPRESS)
@@ -46,6 +47,8 @@ def main():
     kernel = Kernel(a.kernel)
     if a.check:
         check()
+    elif a.list:
+        print(json.dumps({"kernels": started()}))
     elif a.keep is not None:
         kernel.keep()
     elif a.status:

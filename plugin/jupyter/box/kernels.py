@@ -4,8 +4,8 @@ A kernel has a name and a directory, which only its user may enter:
 
     lock             locked by a process that starts or ends the kernel
     alive            locked by the kernel's keeper as long as the kernel lives
-    kernel.json      the kernel's id, the keeper's process id, and what clients need to connect,
-                     with the key that signs messages
+    kernel.json      the kernel's id, the keeper's process id, the directory where it was started,
+                     and what clients need to connect, with the key that signs messages
     connection.json  what clients need to connect, for the kernel, which rewrites the file while
                      others might read it
     exit.json        how the last kernel ended
@@ -114,6 +114,10 @@ class Kernel:
                 return self.read("kernel.json")
             except Failure:
                 pass  # it has just died
+        return self.state()
+
+    def state(self):
+        """Returns the state of a kernel that does not run."""
         how, kernel = self.read("exit.json"), self.read("kernel.json")
         if kernel and not how:
             how = {"id": kernel["id"], "code": None}
@@ -131,6 +135,9 @@ class Kernel:
     def stop(self):
         with self.turn("lock"):
             self.end()
+            how = self.state().get("exit")
+            if how and not how.get("stopped"):  # it had died before
+                self.write("exit.json", dict(how, stopped=True))
 
     def turn(self, name):
         return Turn(self.open_lock(name))
@@ -208,7 +215,8 @@ class Kernel:
         self.write("connection.json", connection)
         kernel_id = os.urandom(8).hex()
         self.write("kernel.json", {
-            "id": kernel_id, "keeper": os.getpid(), "connection": connection})
+            "id": kernel_id, "keeper": os.getpid(), "dir": working_dir(),
+            "connection": connection})
         before = out_of_memory_kills()
         received = []  # the signals that told the keeper to end the kernel
 
@@ -245,6 +253,18 @@ class Kernel:
         })
 
 
+def started():
+    """Returns the names and directories of the kernels that were started and not stopped."""
+    found = []
+    for directory in glob.glob(os.path.join(glob.escape(box_dir()), "*", "")):
+        kernel = Kernel(os.path.basename(directory.rstrip("/")))
+        with kernel.turn("lock"):
+            state, how = kernel.read("kernel.json"), kernel.read("exit.json")
+        if state and not (how and how.get("stopped")):
+            found.append({"name": kernel.name, "dir": state.get("dir", "")})
+    return sorted(found, key=lambda k: k["name"])
+
+
 class Turn:
     """Holds a lock."""
 
@@ -256,6 +276,14 @@ class Turn:
 
     def __exit__(self, *error):
         os.close(self.fd)
+
+
+def working_dir():
+    """Returns the working directory, or "" if it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def environment():

@@ -53,6 +53,10 @@ func ErrorOf(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
+	var lost *sandbox.IncompleteError
+	if errors.As(err, &lost) {
+		return Errorf(http.StatusConflict, "incomplete", "%v", err)
+	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {
 			return Errorf(k.status, k.code, "%v", err)

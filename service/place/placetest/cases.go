@@ -96,7 +96,11 @@ func (s *suite) notes() {
 		Used: r.Note.Used.Add(time.Second), Paused: time.Unix(0, 3), Generation: 4, Dir: "/a \"b\"",
 		Kept: place.KeptFiles, Checkpoint: "c", Version: r.Note.Version,
 		Metadata: map[string]string{"team": "a, \"b\"=é"}, Ends: time.Unix(4e9, 5),
+		Egress: []string{"GET,POST https://a.example.com/b/*", "b.example.com"},
+		Hosts:  []string{}, WakeFor: time.Hour,
 	}
+	require.Nil(s, r.Note.Egress)
+	require.Nil(s, r.Note.Hosts)
 	require.NoError(s, p.Note(s.Context(), r.Handle, full))
 	got := s.record(p, "a").Note
 	require.Greater(s, got.Version, full.Version)
@@ -256,6 +260,29 @@ func (s *suite) cannot() {
 	} {
 		require.True(s, s.unsupported(what()))
 		require.Equal(s, "5\n", s.execute(svc, "a", "echo $X"))
+	}
+}
+
+// fork checks that the copies of a box are boxes with its files and variables, or that the error is
+// errors.ErrUnsupported and says why.
+func (s *suite) fork() {
+	svc, p := s.open(), s.bare()
+	s.start(svc, service.StartOptions{ID: "a"})
+	s.execute(svc, "a", "X=5; cd /tmp; echo 6 >f")
+	ids := []string{"b", "c"}
+	copies, err := svc.Fork(s.Context(), "a", 2, service.ForkOptions{IDs: ids})
+	defer func() { require.Equal(s, "5\n", s.execute(svc, "a", "echo $X")) }()
+	if s.unsupported(err) {
+		records, err := p.List(s.Context(), "")
+		require.NoError(s, err)
+		require.Len(s, records, 1)
+		return
+	}
+	for i, id := range ids {
+		require.Equal(s, id, copies[i].ID)
+		require.Equal(s, place.KeptShells, s.record(p, id).Note.Kept)
+		require.Equal(s, "5 6 /tmp\n", s.execute(svc, id, "echo $X $(cat f) $PWD"))
+		require.NoError(s, svc.Delete(s.Context(), id))
 	}
 }
 

@@ -34,6 +34,7 @@ func Run(t *testing.T, spec service.Spec, open func(t testing.TB) place.Place) {
 		{"Pool", (*suite).pool},
 		{"Watch", (*suite).watch},
 		{"Cannot", (*suite).cannot},
+		{"Fork", (*suite).fork},
 		{"Failed", (*suite).failed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

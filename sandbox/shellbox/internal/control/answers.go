@@ -115,8 +115,8 @@ func parseProgram(out string) (dir string, env []string, err error) {
 	return strings.ReplaceAll(dir, "\x00", "\n"), env, err
 }
 
-// splitSwapped returns the strings of a list that ended with NUL each, and in which tr has
-// exchanged NUL and "\n".
+// splitSwapped returns the strings of a list. Each string ended with NUL, and tr has exchanged NUL
+// and "\n".
 func splitSwapped(list string) (all []string, err error) {
 	if list == "" {
 		return nil, nil
@@ -156,7 +156,12 @@ func (c *Processes) Signal(ctx context.Context, pids []int, signals ...proc.Sign
 		return 0, nil
 	}
 	call := "send " + strings.Join(names, ",")
-	out, err := c.query(ctx, call+idWords(pids))
+	for _, id := range pids {
+		if id > 0 || id < -1 {
+			call += " " + strconv.Itoa(id)
+		}
+	}
+	out, err := c.query(ctx, call)
 	return strings.Count(out, "sent\n"), err
 }
 

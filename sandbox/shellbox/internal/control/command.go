@@ -8,8 +8,8 @@ import (
 )
 
 // This file decides whether anything of a command can go on without input from its terminal, as
-// package procfs does. But the script sees neither who has the other end of a pipe nor most of what
-// a thread polls. Where it cannot tell, the answer is that the process can go on.
+// package procfs does. But the script does not see which process has the other end of a pipe, nor
+// most of what a thread polls. If it cannot tell, the process counts as one that can go on.
 
 // A reading is a wait for input from a terminal that findWaits has found.
 type reading struct {
@@ -33,8 +33,8 @@ func (v *snapshot) judge() (waits []proc.Wait) {
 	}
 	c := v.command()
 	c.findLive()
-	// Of each process, how many of it and its ancestors are live: its line, as far as it belongs to
-	// the command.
+	// liveInLine is, for each process, how many of it and its ancestors are live, as far as they
+	// belong to the command.
 	liveInLine := make([]int, len(v.processes))
 	for i := range v.processes {
 		if !c.member[i] {
@@ -55,14 +55,14 @@ func (v *snapshot) judge() (waits []proc.Wait) {
 }
 
 // command returns the command of the readers: the processes that read, the foreground process
-// groups of the terminals, and all that descend from these. The shell belongs to it if it reads. A
-// process above one that reads another terminal than its own is a relay, unless that terminal is
-// the shell's.
+// groups of the terminals, and all their descendants. The shell belongs to the command if it reads.
+// If a process reads another terminal than that of its ancestor, the ancestor is a relay, unless
+// the terminal is the shell's.
 func (v *snapshot) command() *command {
 	n := len(v.processes)
 	c := &command{snapshot: v, member: make([]bool, n), readers: map[int]bool{},
 		live: map[int]bool{}}
-	read := make([]terminals, n) // by it and its descendants
+	read := make([]terminals, n) // the terminals that a process and its descendants read
 	for _, w := range v.found {
 		c.member[w.index], c.readers[w.TID] = true, true
 		if w.terminal != v.processes[0].TTY {
@@ -107,7 +107,7 @@ func (c *command) findLive() {
 			onPipes = append(onPipes, i)
 		}
 	}
-	if len(next) > 0 { // each may be at the other end
+	if len(next) > 0 { // any of them may have the other end of the pipe
 		next = append(next, onPipes...)
 	}
 	for _, i := range next {
@@ -120,14 +120,14 @@ func (c *command) findLive() {
 	}
 }
 
-// isLive reports whether the process can go on by itself, and whether it can if a child does, or
-// another process, at the other end of a pipe.
+// isLive reports whether the process can go on by itself. child and pipe report whether it can go
+// on if a child does, or if another process does that has the other end of a pipe.
 func (c *command) isLive(index int) (live, child, pipe bool) {
 	p := &c.processes[index]
 	if strings.ContainsAny(p.State, "TtZX") {
 		return false, false, false
 	}
-	if p.runs() || len(p.threads) == 0 { // of a process in the background, nothing is known
+	if p.runs() || len(p.threads) == 0 { // nothing is known of a background process
 		return true, false, false
 	}
 	m := c.modes[c.terminalOf(p)]

@@ -68,8 +68,9 @@
 #                    has the terminal's master, still has for it. Prints the number of bytes.
 #   uptime           prints the seconds since the start of the machine, on the clock of starttime.
 #   send NAMES PID...
-#                    sends each process the signals NAMES: names without SIG, or numbers, separated
-#                    by commas. Prints the line "sent" for each signal sent.
+#                    sends each process, or the process group -PID, the signals NAMES: names
+#                    without SIG, or numbers, separated by commas. Prints the line "sent" for each
+#                    signal sent.
 #   interrupt PID    sends INT to the foreground process group of the process's terminal. Prints the
 #                    line "sent" if it was sent.
 exec 2>/dev/null

@@ -51,11 +51,11 @@ type snapshot struct {
 	parents  []int // the index of its parent; -1: not there
 	children [][]int
 	below    []terminals  // in whose foreground its descendants are
-	passed   map[int]bool // a relay has passed its input on to it, or to its descendants
+	passed   map[int]bool // a relay passes its input on to it, or to its descendants
 	relays   map[int]bool // findWaits has passed it
 
-	// What findWaits sets: by a terminal, mayWaitOn's answer; the terminals that it has visited;
-	// and what it has found.
+	// The rest is set by findWaits. foreground holds the answers of mayWaitOn, by a terminal's
+	// number. visited holds the terminals that findWaits has visited.
 	foreground  map[int][]int
 	visited     map[int]bool
 	found       []reading
@@ -226,8 +226,9 @@ func (p *process) runs() bool {
 }
 
 // findWaits adds to v.found the threads that wait for the terminal's input. A relay reads one
-// terminal and passes the input on to another. It is not counted itself; the threads that wait for
-// the other terminal are. turns is the sum of the turns of the relays on the way to this terminal.
+// terminal and passes the input on to another. Instead of the relay, findWaits adds the threads
+// that wait for the other terminal. turns is the sum of the turns of the relays on the way to this
+// terminal.
 func (v *snapshot) findWaits(tty int, turns int64) {
 	if tty == 0 || v.visited[tty] {
 		return
@@ -323,9 +324,9 @@ func (v *snapshot) isRelay(index int, t thread, m terminalModes) bool {
 	return v.below[index].hasOther(v.processes[index].TTY)
 }
 
-// findWaitsBehind adds the waits for the terminals of the descendants of the process with the
-// index from, without those for the terminal of the relay. What one relay has passed, those behind
-// it need not pass again.
+// findWaitsBehind adds the waits for the terminals of the descendants of the process with the index
+// from, without those for the terminal of the relay. A process to which one relay passes its input
+// is left out for the relays behind that one.
 func (v *snapshot) findWaitsBehind(from, relay int, turns int64) {
 	for _, i := range v.children[from] {
 		if v.passed[i] {

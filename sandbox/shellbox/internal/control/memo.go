@@ -14,8 +14,8 @@ type memo struct {
 	reads string   // valid as long as turns is the same
 }
 
-// maxMemos bounds the number of memos: a memo stays if nobody looks at its process after the
-// process's end. memoMax bounds the size of one. A larger memo is not kept.
+// maxMemos bounds the number of memos. A memo stays if nobody looks at its process after the
+// process has ended. memoMax bounds the size of a memo. A larger one is not kept.
 const (
 	maxMemos = 256
 	memoMax  = 64 << 10

@@ -10,6 +10,20 @@ import (
 const Shells = "the shells that work are bash, dash, busybox ash, and an sh that is one of " +
 	"these"
 
+// Args returns the arguments of an interactive shell: those of shellbox.Options.Shell.
+func Args(shell []string) []string {
+	if len(shell) == 0 {
+		shell = []string{"bash"}
+	}
+	if len(shell) == 1 && path.Base(shell[0]) == "bash" { // no startup files
+		shell = []string{shell[0], "--norc", "--noprofile", "--noediting", "-p"}
+	}
+	if slices.Contains(shell[1:], "-i") {
+		return shell
+	}
+	return append(slices.Clip(shell), "-i") // its commands come on a pipe
+}
+
 // IsShell reports whether args are those of one of Shells.
 func IsShell(args []string) bool {
 	name := path.Base(args[0])

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sandshell/sandshell/internal/shellquote"
 )
@@ -25,17 +28,43 @@ type Dialect struct {
 	TTY    string // the name of the shell's terminal
 	Bash   bool   // the shell is bash
 	HighFD bool   // the shell is bash, and may use the descriptor terminalFD
+
+	*nonces
+	moreNonce string // of the MoreLines marker
+	// statusVariable is the name of the shell variable that holds a command's number and status, as
+	// in 7.130, from its end until the next command begins. (printf may be a function of the
+	// user's, which changes $?.) The name is secret, so that nobody can make the variable readonly.
+	statusVariable string
 }
 
 // New returns the Dialect of a shell of which nothing is known yet.
-func New(secret string) Dialect { return Dialect{Secret: secret, TTY: "/dev/tty"} }
+func New(secret string) Dialect {
+	d := Dialect{Secret: secret, TTY: "/dev/tty", nonces: newNonces(secret)}
+	d.moreNonce = d.nonce(MoreLines, 0)[:8]
+	d.statusVariable = "_" + d.nonce('V', 0)[:12]
+	return d
+}
+
+// Own returns a text that is in each Command and each question, and that no other text has.
+func (d Dialect) Own() string { return d.statusVariable }
+
+// nonces makes the nonces of a shell's markers. Its MAC is kept, because to make it takes longer
+// than to use it.
+type nonces struct {
+	mu  sync.Mutex
+	mac hash.Hash
+}
+
+func newNonces(secret string) *nonces { return &nonces{mac: hmac.New(sha256.New, []byte(secret))} }
 
 // nonce returns the nonce of the marker of that kind and number. Only a program that knows the
 // secret can compute it.
-func (d Dialect) nonce(kind Kind, seq int) string {
-	mac := hmac.New(sha256.New, []byte(d.Secret))
-	fmt.Fprintf(mac, "%c%d", kind, seq)
-	return hex.EncodeToString(mac.Sum(nil)[:16])
+func (n *nonces) nonce(kind Kind, seq int) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mac.Reset()
+	n.mac.Write(strconv.AppendInt([]byte{byte(kind)}, int64(seq), 10))
+	return hex.EncodeToString(n.mac.Sum(nil)[:16])
 }
 
 // setPrompt sets a prompt that shows nothing and executes nothing: a command in a prompt could read
@@ -79,7 +108,7 @@ func (d Dialect) Hello(seq int, env *string) string {
 		line += `export ENV=` + shellquote.Quote(*env) + "\n"
 	}
 	// The empty lines are for a read that reads from the wrong place.
-	v := d.statusVariable()
+	v := d.statusVariable
 	line += fmt.Sprintf(`\eval '\read -r %[1]s' </dev/null;%[1]s=$?`+"\n\n\n"+
 		`case $%[1]s${KSH_VERSION-} in 0*|*93*)%[1]s=%[2]d;;*)%[1]s=0;`+
 		`[ -c /dev/null ]||%[1]s=%[4]d;[ -c /dev/tty ]||%[1]s=%[3]d;;esac`+"\n",
@@ -94,18 +123,10 @@ const noShopts = "autocd cdable_vars cdspell compat31 dirspell dotglob execfail 
 	"inherit_errexit lastpipe localvar_inherit localvar_unset nocaseglob nocasematch nullglob " +
 	"shift_verbose xpg_echo"
 
-// statusVariable returns the name of the shell variable that holds a command's number and status,
-// as in 7.130, from its end until the next command begins. (printf may be a function of the user's,
-// which changes $?.) The name is secret, so that nobody can make the variable readonly.
-func (d Dialect) statusVariable() string { return "_" + d.nonce('V', 0)[:12] }
-
-// moreNonce returns the nonce of the MoreLines marker.
-func (d Dialect) moreNonce() string { return d.nonce(MoreLines, 0)[:8] }
-
 // Ask returns a line that only asks: it has the shell print the End marker of number seq, with its
 // status and directory. The status is the last command's, if that is known. Otherwise, it is $?.
 func (d Dialect) Ask(seq int) string {
-	v := d.statusVariable()
+	v := d.statusVariable
 	return fmt.Sprintf("\n{ %[1]s=${%[1]s-0.$?};%[2]s;%[3]s;} >/dev/null 2>&1\n", v,
 		d.printEnd(seq, "$"+v, d.TTY), setPrompt)
 }
@@ -120,7 +141,7 @@ func (d Dialect) endLine(seq int) string {
 			`-n "${SHELLOPTS+${SHELLOPTS##*vi*}}" -a -n "${SHELLOPTS+${SHELLOPTS##*emacs*}}" ]||` +
 			`\command set +o vi +o emacs`
 	}
-	v := d.statusVariable()
+	v := d.statusVariable
 	return fmt.Sprintf("{ %s=%d.$?;%s%s;%s;} >/dev/null 2>&1\n", v, seq,
 		d.printEnd(seq, "${"+v+"#*.}", d.TTY), more, setPrompt)
 }
@@ -135,6 +156,18 @@ func (d Dialect) printEnd(seq int, status, file string) string {
 		`\command printf '\033]133;D;%d;%s;%%s;%%s%%d;%%s;%s\007' `+
 			`"%s" "${BASH_VERSINFO+b}" "${TMOUT:-0}" "${PWD-}"%s`,
 		seq, nonce, nonce, status, file)
+}
+
+// Renew returns a line for the shell of a session that is a copy of another one. It sets the
+// environment variables env, "NAME=value", and gives RANDOM, in a shell that has it, another seed.
+// $? is 0 afterwards.
+func Renew(env []string, seed uint32) string {
+	line := `\command [ "${RANDOM-}${RANDOM-}" = "${RANDOM-}${RANDOM-}" ]||` +
+		fmt.Sprintf(`\command eval 'RANDOM=%d'||\command :;`, seed)
+	for _, kv := range env {
+		line += `\command export ` + shellquote.Quote(kv) + `||\command :;`
+	}
+	return "\n{ " + line + `\command :;} >/dev/null 2>&1` + "\n"
 }
 
 // Repair removes functions and aliases that keep a shell from obeying the other lines. In bash, a
@@ -158,10 +191,10 @@ const terminalFD = 1000
 // never comes back. (set +o emacs makes it do so.) So PS2 prints the MoreLines marker during a
 // command.
 func (d Dialect) Command(seq, status int, text string, subshell bool) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n") + "\n"
+	text += "\n"
 	terminal, more := " <>"+d.TTY, ""
 	if d.Bash {
-		more = `;\command eval 'PS2="\e]133;P;` + d.moreNonce() + `\a"'`
+		more = `;\command eval 'PS2="\e]133;P;` + d.moreNonce + `\a"'`
 		if d.HighFD {
 			terminal = fmt.Sprintf(" %d<>%s <&%d", terminalFD, d.TTY, terminalFD)
 			more += fmt.Sprintf(`;\command exec %d>&-`, terminalFD)
@@ -170,7 +203,7 @@ func (d Dialect) Command(seq, status int, text string, subshell bool) string {
 	start := fmt.Sprintf(
 		`{ \command printf '\033]133;C;%d;%s;%%s\007' "${!-}" >%s;`+
 			`\command unset %s%s;} >/dev/null 2>&1`+"\n",
-		seq, d.nonce(Begin, seq), d.TTY, d.statusVariable(), more)
+		seq, d.nonce(Begin, seq), d.TTY, d.statusVariable, more)
 	if status != 0 && !blank(text) {
 		// && keeps set -e and an ERR trap from acting. $? is status all the same.
 		start += fmt.Sprintf("(\\command exit %d)&&\\command :\n", status)

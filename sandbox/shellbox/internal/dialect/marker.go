@@ -54,7 +54,7 @@ type Scanner struct {
 }
 
 // Scanner returns a Scanner of the shell's output.
-func (d Dialect) Scanner() Scanner { return Scanner{nonce: d.nonce, moreNonce: d.moreNonce()} }
+func (d Dialect) Scanner() Scanner { return Scanner{nonce: d.nonce, moreNonce: d.moreNonce} }
 
 // Next splits chunk at its first marker into the text before the marker, the marker (nil if there
 // is none), and the rest. If the chunk ends with the possible begin of a marker, Next keeps that

@@ -35,7 +35,10 @@ type Box struct {
 	Open func(ctx context.Context) (Client, error)
 
 	// Watch begins to watch files by a Client that Open has returned.
-	Watch func(ctx context.Context, c Client, path string) (Watch, error)
+	Watch func(ctx context.Context, c Client, path string, o sandbox.WatchOptions) (Watch, error)
+
+	// AsUser returns the same box with Run and Open for another user.
+	AsUser func(name string) Box
 
 	// Copier returns the host's own way to copy; nil: by sh and tar.
 	Copier func() Copier
@@ -59,6 +62,14 @@ type Client interface {
 	Close() error
 }
 
+// A Changer is a shellbox.FileChanger.
+type Changer interface {
+	Client
+	Symlink(target, name string) error
+	SetOwner(name string, uid, gid int) error
+	OwnerOf(info fs.FileInfo) (uid, gid int, ok bool)
+}
+
 // A Watch is a shellbox.FileWatch.
 type Watch interface {
 	Next() ([]sandbox.FileEvent, error)
@@ -75,6 +86,8 @@ type Copier interface {
 type Files struct {
 	box     Box
 	clients *clients
+	users   *users // that are not the box's own, shared by all Files of the box
+	user    string // "": the box's own
 
 	mu      sync.Mutex
 	closed  bool                   // CloseWatches has been called
@@ -87,12 +100,15 @@ var (
 )
 
 // New returns the files of a box. It does no I/O.
-func New(box Box) *Files {
-	return &Files{box: box, clients: newClients(), watches: map[*watch]func() bool{}}
+func New(box Box) *Files { return newFiles(box, &users{files: map[string]*Files{}}, "") }
+
+func newFiles(box Box, u *users, user string) *Files {
+	return &Files{box: box, clients: newClients(), users: u, user: user,
+		watches: map[*watch]func() bool{}}
 }
 
 // Close closes every client. It returns when no call is left.
-func (f *Files) Close() { f.clients.close() }
+func (f *Files) Close() { f.withUsers(func(f *Files) { f.clients.close() }) }
 
 // Expand returns the absolute path that name, as a caller of op has given it, stands for.
 func (f *Files) Expand(ctx context.Context, op, name string) (string, error) {

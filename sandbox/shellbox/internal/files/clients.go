@@ -41,6 +41,9 @@ type sharedClient struct {
 // acquire returns a client for one more user, who must release it.
 func (f *Files) acquire(ctx context.Context) (*sharedClient, error) {
 	cs := f.clients
+	if f.user != "" {
+		defer f.users.used(f)
+	}
 	select {
 	case cs.turn <- struct{}{}:
 		defer func() { <-cs.turn }()
@@ -85,6 +88,16 @@ func (f *Files) openClient(ctx context.Context) (Client, error) {
 		return nil, err
 	}
 	return nil, errors.Join(err, unsupported)
+}
+
+// retire makes new calls use another client.
+func (cs *clients) retire() {
+	cs.mu.Lock()
+	c := cs.current
+	cs.mu.Unlock()
+	if c != nil {
+		c.retire()
+	}
 }
 
 // retire makes new calls use another client.

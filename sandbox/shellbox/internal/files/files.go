@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
-	"syscall"
 
 	"github.com/sandshell/sandshell/internal/archive"
 	"github.com/sandshell/sandshell/internal/bounded"
@@ -129,55 +127,6 @@ func (f *Files) ReadFile(ctx context.Context, name string, limit int64) ([]byte,
 			defer c.clients.running.Go(func() { file.Close() })
 			return wholefile.Read(ctx, file, name, limit)
 		})
-}
-
-// Stat implements sandbox.Files.
-func (f *Files) Stat(ctx context.Context, name string) (fs.FileInfo, error) {
-	return valueOf(ctx, f, call{op: "stat", name: name},
-		func(_ context.Context, c *sharedClient, path string) (fs.FileInfo, error) {
-			return c.Stat(path)
-		})
-}
-
-// Lstat implements sandbox.Files.
-func (f *Files) Lstat(ctx context.Context, name string) (fs.FileInfo, error) {
-	return valueOf(ctx, f, call{op: "lstat", name: name},
-		func(_ context.Context, c *sharedClient, path string) (fs.FileInfo, error) {
-			return c.Lstat(path)
-		})
-}
-
-// ReadLink implements sandbox.LinkReader.
-func (f *Files) ReadLink(ctx context.Context, name string) (string, error) {
-	return valueOf(ctx, f, call{op: "readlink", name: name},
-		func(_ context.Context, c *sharedClient, path string) (string, error) {
-			info, err := c.Lstat(path)
-			if err == nil && info.Mode()&fs.ModeSymlink == 0 {
-				err = syscall.EINVAL
-			}
-			if err != nil {
-				return "", err
-			}
-			return c.ReadLink(path)
-		})
-}
-
-// ReadDir implements sandbox.Files.
-func (f *Files) ReadDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
-	return valueOf(ctx, f, call{op: "readdir", name: name},
-		func(_ context.Context, c *sharedClient, path string) ([]fs.DirEntry, error) {
-			infos, err := c.ReadDir(path)
-			return entriesOf(infos), err
-		})
-}
-
-func entriesOf(infos []fs.FileInfo) []fs.DirEntry {
-	entries := make([]fs.DirEntry, 0, len(infos))
-	for _, info := range infos {
-		entries = append(entries, fs.FileInfoToDirEntry(info))
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	return entries
 }
 
 // MkdirAll implements sandbox.Files.

@@ -56,7 +56,7 @@ func (o *openFile) Stat() (info fs.FileInfo, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return info, nil
+	return o.client.described(info), nil
 }
 
 func (o *openFile) ReadAt(p []byte, offset int64) (n int, err error) {

@@ -12,12 +12,13 @@ import (
 
 // Watch implements sandbox.Files. The error is errors.ErrUnsupported if the host's FileClient is no
 // FileWatcher.
-func (f *Files) Watch(ctx context.Context,
-	name string) (iter.Seq2[sandbox.FileEvent, error], error) {
+func (f *Files) Watch(ctx context.Context, name string,
+	opts ...sandbox.WatchOption) (iter.Seq2[sandbox.FileEvent, error], error) {
+	o := sandbox.NewWatchOptions(opts...)
 	w := &watch{files: f}
 	what := call{op: "watch", name: name}
 	err := f.do(ctx, what, func(begin context.Context, c *sharedClient, path string) error {
-		host, err := f.box.Watch(begin, c.Client, path)
+		host, err := f.box.Watch(begin, c.Client, path, o)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,9 @@ func (w *watch) reason(ctx context.Context, err error) error {
 }
 
 // CloseWatches ends all watches, and returns when they have ended.
-func (f *Files) CloseWatches() {
+func (f *Files) CloseWatches() { f.withUsers((*Files).closeWatches) }
+
+func (f *Files) closeWatches() {
 	f.mu.Lock()
 	f.closed = true
 	var closing sync.WaitGroup

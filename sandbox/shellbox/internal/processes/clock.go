@@ -8,8 +8,8 @@ import (
 )
 
 // A clock says when the host was started, on this machine's clock. Each answer of the host is of
-// some moment between question and answer, so it leaves a span. On a busy machine that is long, and
-// what several answers have in common is shorter.
+// some moment between the question and the answer, so it gives a span. On a busy machine that span
+// is long. What several answers have in common is shorter.
 type clock struct {
 	mu               sync.Mutex
 	earliest, latest time.Time // of the host's start
@@ -41,8 +41,8 @@ func (c *clock) add(up time.Duration, asked, answered time.Time) (earliest, late
 	return c.earliest, c.latest
 }
 
-// ticksOf returns the time when on the clock of proc.Process.Start: not before earliest and not
-// after latest. Both are 0 if the host does not know.
+// ticksOf returns a time of this machine on the clock of proc.Process.Start: not before earliest
+// and not after latest. Both are 0 if the host does not know.
 func (h *Host) ticksOf(when time.Time) (earliest, latest int64) {
 	asked := time.Now()
 	up := h.uptime()

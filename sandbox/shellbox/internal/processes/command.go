@@ -13,13 +13,13 @@ type Command struct {
 	Mark       string    // is in the environment of everything that the shell has started
 	Background int       // the shell's $! when the command began
 	Began      time.Time // when the command began
-	// NotBefore is when the command before ended. What the command has started is younger.
+	// NotBefore is when the previous command ended. What this command has started is younger.
 	NotBefore time.Time
 }
 
-// Family returns the descendants of the shell, without the children that earlier commands left in
-// the background. Those children were started before the command. Where the clock's ticks show no
-// difference, their id is not greater than Background. The shell itself is one of the family.
+// Family returns the shell and its descendants, without the children that earlier commands left in
+// the background. Those children were started before the command. If the clock's ticks do not show
+// that, the ids do: theirs are not greater than Background.
 func (h *Host) Family(c Command) []proc.Process {
 	ps := h.Tree(c.Shell)
 	earliest, latest := h.ticksOf(c.Began)
@@ -37,8 +37,8 @@ func (h *Host) Family(c Command) []proc.Process {
 	return family
 }
 
-// strayRounds is how often EndStrays looks for strays. One that forks without end may start others
-// faster than they are ended.
+// strayRounds is how often EndStrays looks for strays. A stray that forks without end may start
+// processes faster than they are ended.
 const strayRounds = 5
 
 // EndStrays ends the command's Strays, as Terminate does, until none is left.
@@ -54,11 +54,11 @@ func (h *Host) EndStrays(c Command, family []proc.Process, grace time.Duration) 
 
 // Strays returns the processes of the command that are no descendants of the shell, because they
 // have a process session of their own or their parent has ended. They have the mark in their
-// environment, and are younger than the end of the command before. What earlier commands have left
-// runs on, with its descendants. family is what Family has returned, also before.
+// environment, and are younger than the end of the previous command. What earlier commands have
+// left runs on, with its descendants. family joins all results of Family for this command.
 //
-// A process that was started within two ticks (20 ms) after that end counts as an earlier
-// command's, unless its id is greater than one of family.
+// A process that was started within two ticks (20 ms) after that end counts as one of the previous
+// command, unless its id is greater than one of family.
 func (h *Host) Strays(c Command, family []proc.Process) (strays []proc.Process) {
 	marked := h.marked(c.Mark)
 	if len(marked) < 2 { // the shell
@@ -66,7 +66,7 @@ func (h *Host) Strays(c Command, family []proc.Process) (strays []proc.Process) 
 	}
 	_, free := h.ticksOf(c.NotBefore)
 	began, _ := h.ticksOf(c.Began)
-	first := math.MaxInt // of the command's processes
+	first := math.MaxInt // the lowest id of the command's processes
 	for _, p := range family {
 		if p.PID != c.Shell {
 			first = min(first, p.PID)
@@ -74,7 +74,7 @@ func (h *Host) Strays(c Command, family []proc.Process) (strays []proc.Process) 
 	}
 	spared := map[int]bool{c.Shell: true}
 	for _, p := range h.Tree(marked...) { // parents come before children
-		// Commands may follow each other faster than the clock of Start tells: ids tell then.
+		// Commands may follow each other faster than the clock of Start ticks. Then the ids decide.
 		young := free > 0 && (p.Start > free+1 || p.Start >= began-2 && p.PID > first)
 		if spared[p.PID] || spared[p.Parent] || !young {
 			spared[p.PID] = true

@@ -14,18 +14,18 @@ func (h *Host) Signal(ps []proc.Process, signals ...proc.Signal) {
 	}
 }
 
-// Terminate ends those of ps that are left: first by signals that they can handle, after the grace
-// by SIGKILL. It returns when they are gone.
+// Terminate ends those of ps that are left. It sends signals that they can handle, and SIGKILL
+// after the grace. It returns when they are gone.
 func (h *Host) Terminate(ps []proc.Process, grace time.Duration) {
 	h.terminate(h.alive(ps), grace)
 }
 
-// terminate is Terminate of processes that were there a moment ago.
+// terminate is Terminate for processes that were there a moment ago.
 func (h *Host) terminate(ps []proc.Process, grace time.Duration) {
 	if len(ps) == 0 {
 		return
 	}
-	// interactive shells ignore TERM
+	// Interactive shells ignore SIGTERM.
 	h.Send(pidsOf(ps), proc.SIGHUP, proc.SIGTERM, proc.SIGCONT)
 	begin := time.Now()
 	for pause := 100 * time.Microsecond; len(ps) > 0 &&
@@ -62,21 +62,22 @@ func (h *Host) KillMarked(mark string) {
 		ps := h.Tree(pids...)
 		h.terminate(ps, 100*time.Millisecond)
 		if len(ps) == 1 {
-			return // a shell that did nothing
+			return // only the shell, which did nothing
 		}
 	}
 }
 
-// The shell sets the terminal's modes when it comes back, which wakes its reader for a moment. So
-// nobody reads it only if several looks have found no reader, and nobody at work that may be about
-// to read. (What the user has in the background may work for ever.)
+// When the shell comes back, it sets the terminal's modes, which wakes the terminal's reader for a
+// moment. So the terminal counts as unread only if several looks have found no reader, and no
+// process at work that may be about to read. (What the user has in the background may work for
+// ever.)
 const (
 	sureLooks = 2
 	sureAfter = 2 * time.Millisecond
 	atWork    = 200 * time.Millisecond
 )
 
-// maxReaders is how often EndReaders ends those that it has found.
+// maxReaders is how often EndReaders ends the readers that it has found.
 const maxReaders = 3
 
 // EndReaders ends all processes but the shell itself that read the shell's terminal, and puts the

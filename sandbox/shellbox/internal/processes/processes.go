@@ -1,11 +1,13 @@
-// Package processes asks a host about its processes and ends them. Its questions have no caller's
-// context, because most answers are needed to kill a command whose context has ended: each has a
-// limit of its own. A question without an answer is logged, and its answer is the zero value.
+// Package processes asks a host about its processes and ends them. Its questions do not take the
+// caller's context, because most answers are needed to kill a command whose context has ended. Each
+// question has a limit of its own. A question without an answer is logged, and its answer is the
+// zero value.
 //
 // It knows a session and a command only by process ids, marks and times.
 package processes
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
+	"github.com/sandshell/sandshell/internal/printable"
 )
 
 // A Host is the host whose processes are asked about. Its methods may be called concurrently.
@@ -78,8 +81,8 @@ func (h *Host) Discard(p hostapi.Process) int {
 	return n
 }
 
-// AllRead reports whether the host knows that programs had read all that was typed by the time when
-// the terminal had shown that many bytes.
+// AllRead reports whether the host knows that, when the terminal had shown that many bytes,
+// programs had read all that was typed.
 func (h *Host) AllRead(p hostapi.Process, shown int64) bool {
 	teller, ok := h.processes.(hostapi.ReadTeller)
 	if !ok {
@@ -147,8 +150,8 @@ func (h *Host) Interrupt(p hostapi.Process) bool {
 	return sent
 }
 
-// Settle waits until everything has been read that p had printed before the call. busy reports
-// that the host's limit was reached first.
+// Settle waits until everything has been read that p had printed before the call. busy reports that
+// the host's limit was reached first.
 func (h *Host) Settle(p hostapi.Process) (busy bool) {
 	busy, _ = asked(h, "settle", func(ctx context.Context) (bool, error) {
 		return h.processes.Settle(ctx, p)
@@ -200,6 +203,9 @@ func Merge(a, b []proc.Process) []proc.Process {
 	}
 	return all
 }
+
+// Name returns the name of a program for people.
+func Name(p proc.Process) string { return cmp.Or(printable.Line(p.Name), "unknown") }
 
 // Without returns ps without the process of that id.
 func Without(ps []proc.Process, pid int) []proc.Process {

@@ -15,11 +15,12 @@ import (
 type Foreground struct {
 	h      *Host
 	signal proc.Signal
-	// waits: the shells are bash, which has a handler of its own for SIGINT while it waits for a
-	// program, and drops the signal if the program then does not die of it.
-	waits bool
-	// spared are shells that have not got the signal: each waits for a program that has got it, or
-	// may wait for one by now.
+	// dropsSignal says that the shells are bash and the signal is SIGINT. While bash waits for a
+	// program, it has a handler of its own for SIGINT. It drops the signal if the program does not
+	// die of it.
+	dropsSignal bool
+	// spared are shells that have not got the signal, because each waits for a program that has got
+	// it, or may be about to wait for one.
 	spared []proc.Process
 	told   []proc.Process // the group when the signal was sent
 	waited map[int]bool   // the parents of the processes in told
@@ -29,19 +30,22 @@ type Foreground struct {
 const forkLimit = time.Second
 
 // SignalForeground sends the signal to the foreground process group of the shell's terminal, but
-// not to the shell itself: if nothing else is in that group, the error is os.ErrProcessDone. Where
-// the host does not know that group (gVisor), it signals the shell's whole process session.
+// not to the shell itself. If nothing else is in that group, the error is os.ErrProcessDone. If the
+// host does not know that group (gVisor), SignalForeground signals the shell's whole process
+// session.
 //
 // The shell's forks, such as the subshell of a job, do not get a signal that would end them while
-// they wait for a program: the job would have ended with 128 and the number of the signal before
-// the program has ended as it likes. See Follow. A fork that has a trap gets the signal. But bash
-// has a handler of its own for SIGINT while it waits, and would return 0: there it does not tell.
+// they wait for a program: otherwise the job would end, with 128 and the number of the signal,
+// before the program has ended as it likes. See Follow. A fork that has a trap gets the signal. But
+// while bash waits, it has a handler of its own for SIGINT, so a handler does not show a trap
+// there, and bash would return 0.
 func (h *Host) SignalForeground(shell int, bash bool, sig proc.Signal) (*Foreground, error) {
 	f := &Foreground{h: h, signal: sig,
-		waits: bash && sig == proc.Signal(strconv.Itoa(int(syscall.SIGINT)))}
+		dropsSignal: bash && sig == proc.Signal(strconv.Itoa(int(syscall.SIGINT)))}
 	forks := f.look(shell)
-	// While bash forks it blocks SIGTERM, and may have no handler for it until the fork has
-	// returned even if it has a trap (make_child in its jobs.c): what it catches is known later.
+	// While bash forks it blocks SIGTERM. Even if it has a trap, it may have no handler for SIGTERM
+	// until the fork has returned (make_child in its jobs.c). So what it catches is known only
+	// later.
 	blocks := func(p proc.Process) bool { return p.Blocks(sig) }
 	for begin := time.Now(); slices.ContainsFunc(forks, blocks) &&
 		time.Since(begin) < forkLimit; forks = f.look(shell) {
@@ -50,13 +54,14 @@ func (h *Host) SignalForeground(shell int, bash bool, sig proc.Signal) (*Foregro
 	var pids []int
 	for _, p := range f.told {
 		isFork := func(q proc.Process) bool { return q.PID == p.PID }
-		if slices.ContainsFunc(forks, isFork) && (f.waits || f.waited[p.PID] && !p.Catches(sig)) {
+		if slices.ContainsFunc(forks, isFork) &&
+			(f.dropsSignal || f.waited[p.PID] && !p.Catches(sig)) {
 			f.spared = append(f.spared, p)
 		} else if !p.Ended() {
 			pids = append(pids, p.PID)
 		}
 	}
-	if len(pids) == 0 && len(f.spared) > 0 { // their program has just ended
+	if len(pids) == 0 && len(f.spared) > 0 { // the program that they wait for has just ended
 		return f, nil
 	}
 	if len(pids) == 0 {
@@ -72,8 +77,8 @@ func (h *Host) SignalForeground(shell int, bash bool, sig proc.Signal) (*Foregro
 	return f, nil
 }
 
-// look sets told to the foreground group but for the shell, and returns those of it that are forks
-// of the shell and have not executed another program.
+// look sets told to the foreground group without the shell. It returns those of the group that are
+// forks of the shell and have not executed another program.
 func (f *Foreground) look(shell int) (forks []proc.Process) {
 	var self *proc.Process // nil: the shell has ended
 	ps := f.h.Tree(shell)
@@ -99,19 +104,19 @@ func (f *Foreground) look(shell int) (forks []proc.Process) {
 const (
 	// followLimit is how long after the signal the programs may end for their shells to get it.
 	followLimit = 10 * time.Second
-	// A shell that has no program goes on if it neither ends nor sleeps for this long.
+	// A shell that has no program counts as going on if it neither ends nor sleeps for this long.
 	spinLimit = time.Second
-	// loneLooks is how many looks may find no program of a shell that waits for one: it may end
-	// during a look, and the next begin.
+	// loneLooks is how many looks may find no program of a shell that waits for one. One program
+	// may end and the next begin during a look.
 	loneLooks = 5
-	// stopLooks is how often sendTogether looks whether a program has stopped. It stops at once,
-	// unless it is in a system call that cannot be interrupted.
+	// stopLooks is how often sendTogether looks whether a program has stopped. A program stops at
+	// once, unless it is in a system call that cannot be interrupted.
 	stopLooks = 5
 )
 
-// Follow sends the signal to the forks that have been spared, as soon as they go on: a loop begins
-// its next program, or the script its next command. One that ends with its program gets nothing.
-// Follow returns when there is nothing left to do, or when done is closed.
+// Follow sends the signal to each spared fork as soon as the fork goes on: a loop begins its next
+// program, or a script its next command. A fork that ends with its program gets nothing. Follow
+// returns when there is nothing left to do, or when done is closed.
 func (f *Foreground) Follow(done <-chan struct{}) {
 	if n, _ := strconv.Atoi(string(f.signal)); slices.Contains(goesOn, syscall.Signal(n)) {
 		return
@@ -122,7 +127,7 @@ func (f *Foreground) Follow(done <-chan struct{}) {
 	const least, most = 2 * time.Millisecond, 50 * time.Millisecond
 	for pause := least; len(f.spared) > 0; pause = min(2*pause, most) {
 		if time.Since(begin) > followLimit {
-			f.h.Send(missed, f.signal) // they may drop it
+			f.h.Send(missed, f.signal) // bash may drop the signal
 			return
 		}
 		select {
@@ -142,7 +147,7 @@ func (f *Foreground) Follow(done <-chan struct{}) {
 					f.h.Send([]int{p.PID}, f.signal)
 				}
 				return goes
-			case len(further) > 0 && !f.waits:
+			case len(further) > 0 && !f.dropsSignal:
 				f.h.Send(append(pidsOf(further), p.PID), f.signal)
 				return true
 			case len(further) > 0 && f.sendTogether(p, further, now):
@@ -156,7 +161,8 @@ func (f *Foreground) Follow(done <-chan struct{}) {
 	}
 }
 
-// children returns how many children of p have not ended, and those that have not got the signal.
+// children returns how many children of p have not ended, and which of them have not got the
+// signal.
 func (f *Foreground) children(p proc.Process, now []proc.Process) (n int, further []proc.Process) {
 	for _, q := range now {
 		if q.Parent != p.PID || q.Ended() {
@@ -171,8 +177,8 @@ func (f *Foreground) children(p proc.Process, now []proc.Process) (n int, furthe
 }
 
 // sendTogether sends the signal to the shell p and to the program that it waits for, which is among
-// its children. The program is stopped meanwhile, so that it cannot end by itself between the two.
-// It reports false if that has not come about.
+// its children. Meanwhile the program is stopped, so that it cannot end by itself between the two.
+// sendTogether reports false if it has not sent the signal.
 func (f *Foreground) sendTogether(p proc.Process, children, now []proc.Process) bool {
 	var family []proc.Process
 	parents := map[int]bool{}

@@ -2,8 +2,8 @@
 // there: a POSIX shell, ls, stat, cat, tail, head, mkdir, mv, rm and others, as GNU, busybox, macOS
 // and the BSDs have them. Each call runs one or two programs. An open file is a shell that has it
 // open.
-//
 // It differs from a file server in two ways. Times are whole seconds. An open file can be read only
+// as long as its permissions allow opening it again.
 // as long as its permissions allow to open it again.
 package shfiles
 
@@ -42,7 +42,7 @@ type Client struct {
 	calls sync.WaitGroup
 }
 
-// New finds out which tools the machine has. If a tool that is needed is missing, the error is
+// New finds out which tools the machine has. If it lacks a tool that is needed, the error is
 // errors.ErrUnsupported.
 func New(ctx context.Context, run Run) (*Client, error) {
 	c := &Client{run: run}
@@ -175,10 +175,30 @@ func (c *Client) Chown(name string, like fs.FileInfo) error {
 	return c.runScript(nil, nil, `chown "$2" -- "$1"`, name, of.owner)
 }
 
+// SetOwner implements shellbox.FileChanger.
+func (c *Client) SetOwner(name string, uid, gid int) error {
+	var owner string
+	if uid >= 0 {
+		owner = strconv.Itoa(uid)
+	}
+	if gid >= 0 {
+		owner += ":" + strconv.Itoa(gid)
+	}
+	return c.runScript(nil, nil, `[ -z "$2" ] || exec chown "$2" -- "$1"; stat -L -- "$1" >/dev/null`,
+		name, owner)
+}
+
+// Symlink implements shellbox.FileChanger. ln would make a link in a directory of that name.
+func (c *Client) Symlink(target, name string) error {
+	return c.runScript(nil, nil, `if [ -L "$1" ] || [ -e "$1" ]; then echo ": File exists" >&2; exit 1; fi
+[ -n "$2" ] || { echo ": No such file or directory" >&2; exit 1; }
+ln -s "$3" -- "$2" "$1"`, name, target, c.moveOption)
+}
+
 // ReadLink implements shellbox.FileClient.
 func (c *Client) ReadLink(name string) (string, error) {
 	link, err := c.capture(
-		`ls -d -- "$1" >/dev/null || exit 1; [ -L "$1" ] || { echo ": Invalid argument" >&2; exit 1; }; readlink -- "$1"`, name)
+		`[ -L "$1" ] || ls -d -- "$1" >/dev/null || exit 1; [ -L "$1" ] || { echo ": Invalid argument" >&2; exit 1; }; readlink -- "$1"`, name)
 	return strings.TrimSuffix(link, "\n"), err
 }
 
@@ -186,7 +206,7 @@ func (c *Client) ReadLink(name string) (string, error) {
 // checks for directories first, because mv would move into one. Busybox's mv cannot replace a link
 // to a directory, so the script removes the link.
 func (c *Client) Rename(from, to string) error {
-	return c.runScript(nil, nil, `ls -d -- "$1" >/dev/null || exit 1
+	return c.runScript(nil, nil, `[ -L "$1" ] || ls -d -- "$1" >/dev/null || exit 1
 if [ ! -L "$2" ] && [ -d "$2" ]; then echo ": File exists" >&2; exit 1; fi
 if [ ! -L "$1" ] && [ -d "$1" ] && { [ -L "$2" ] || [ -e "$2" ]; }; then echo ": Not a directory" >&2; exit 1; fi
 if [ -L "$2" ] && [ -d "$2" ]; then mv -f "$3" -- "$1" "$2" 2>/dev/null && exit 0; rm -- "$2"; fi

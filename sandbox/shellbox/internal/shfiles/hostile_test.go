@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,9 @@ func FuzzStat(f *testing.F) {
 		require.GreaterOrEqual(t, i.Size(), int64(0))
 		require.NotContains(t, i.Name(), "//")
 		_ = i.Mode().String() + i.ModTime().String()
+		if uid, gid, ok := new(Client).OwnerOf(i); ok {
+			require.True(t, uid >= 0 && gid >= 0 && uid <= math.MaxUint32 && gid <= math.MaxUint32)
+		}
 	})
 }
 

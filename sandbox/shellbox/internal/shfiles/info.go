@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,18 @@ func (i *info) Mode() fs.FileMode  { return i.mode }
 func (i *info) ModTime() time.Time { return i.time }
 func (i *info) IsDir() bool        { return i.mode.IsDir() }
 func (i *info) Sys() any           { return nil }
+
+// OwnerOf implements shellbox.FileChanger.
+func (c *Client) OwnerOf(of fs.FileInfo) (uid, gid int, ok bool) {
+	i, ok := of.(*info)
+	if !ok {
+		return 0, 0, false
+	}
+	user, group, _ := strings.Cut(i.owner, ":")
+	u, uerr := strconv.ParseUint(user, 10, 32)
+	g, gerr := strconv.ParseUint(group, 10, 32)
+	return int(u), int(g), uerr == nil && gerr == nil
+}
 
 // statMax bounds the length of a line of stat, which has five numbers.
 const statMax = 128

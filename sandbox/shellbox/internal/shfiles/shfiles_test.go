@@ -55,8 +55,8 @@ func newPlace(t *testing.T, links map[string]string) *Client {
 		if err != nil {
 			t.Skip("this machine has no busybox: install it")
 		}
-		for _, tool := range []string{"sh", "cat", "chmod", "chown", "head", "ls", "mkdir", "mv",
-			"readlink", "rm", "rmdir", "stat", "tail"} {
+		for _, tool := range []string{"sh", "cat", "chmod", "chown", "head", "ln", "ls", "mkdir",
+			"mv", "readlink", "rm", "rmdir", "stat", "tail"} {
 			require.NoError(t, os.Symlink(busybox, filepath.Join(bin, tool)))
 		}
 	}
@@ -168,6 +168,23 @@ func testTools(t *testing.T, c *Client) {
 	require.Equal(t, "d", link)
 	_, err = c.ReadLink(at("d"))
 	require.ErrorIs(t, err, syscall.EINVAL)
+	require.NoError(t, c.Symlink("../to\nno file", at("made")))
+	link, err = c.ReadLink(at("made"))
+	require.NoError(t, err)
+	require.Equal(t, "../to\nno file", link)
+	for _, name := range []string{"made", "link", "d"} { // a link, one to a directory, a directory
+		require.ErrorIs(t, c.Symlink("x", at(name)), syscall.EEXIST)
+	}
+	require.ErrorIs(t, c.Symlink("x", at("none/x")), syscall.ENOENT)
+	is, err = c.Stat(at("d"))
+	require.NoError(t, err)
+	uid, gid, ok := c.OwnerOf(is)
+	require.True(t, ok)
+	require.Equal(t, []int{os.Getuid(), os.Getgid()}, []int{uid, gid})
+	for _, owner := range [][2]int{{uid, gid}, {uid, -1}, {-1, gid}, {-1, -1}} {
+		require.NoError(t, c.SetOwner(at("d"), owner[0], owner[1]))
+		require.ErrorIs(t, c.SetOwner(at("none"), owner[0], owner[1]), syscall.ENOENT)
+	}
 	require.NoError(t, os.WriteFile(at("f"), []byte("f"), 0o640))
 	require.NoError(t, c.Rename(at("f"), at("link")), "it replaces the link")
 	is, err = c.Lstat(at("link"))

@@ -28,8 +28,8 @@ type stream struct {
 	err   error                   // why it has failed; set when ended is closed
 }
 
-// lineMax bounds the first line of a script. restMax bounds what it may print after the answers
-// that were read, such as the answer to a call that was given up.
+// lineMax bounds the first line of a script. restMax bounds what a script may print after the
+// answers that were read, such as the answer to a call that the caller gave up.
 const (
 	lineMax = 4 << 10
 	restMax = 4 << 20

@@ -11,10 +11,12 @@ import (
 
 // A Typist writes to a terminal, or to the pipe of a shell. A write blocks until a program reads,
 // and no context ends it. So a goroutine of the Typist writes, and callers go on. The goroutine
-// lives only while there is something to write, because most boxes are idle most of the time.
+// lives only while there is something to write, because most boxes are idle most of the time. What
+// a file takes without waiting needs no goroutine.
 type Typist struct {
 	w       io.Writer
-	piece   int // bytes written at once
+	now     func(text string) int // see nowWriter; nil: w may have to wait
+	piece   int                   // bytes written at once
 	mu      sync.Mutex
 	group   *sync.WaitGroup // counts the goroutine; nil before Start
 	queue   []byte
@@ -26,7 +28,9 @@ type Typist struct {
 
 // NewTypist returns a Typist that writes to w, piece bytes at once. It can be stopped between two
 // pieces.
-func NewTypist(w io.Writer, piece int) *Typist { return &Typist{w: w, piece: piece} }
+func NewTypist(w io.Writer, piece int) *Typist {
+	return &Typist{w: w, now: nowWriter(w), piece: piece}
+}
 
 // Start makes the Typist write until Stop. The caller must call Stop before it waits for group.
 func (t *Typist) Start(group *sync.WaitGroup) {
@@ -50,6 +54,9 @@ func (t *Typist) Write(text string) (offset int64) {
 	defer t.mu.Unlock()
 	offset = t.queued
 	t.queued += int64(len(text))
+	if t.now != nil && t.group != nil && !t.stopped && !t.writing && len(t.queue) == 0 {
+		text = text[t.now(text):]
+	}
 	t.queue = append(t.queue, text...)
 	t.startLocked()
 	return offset

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package streams
+
+import "io"
+
+func nowWriter(io.Writer) func(text string) int { return nil }

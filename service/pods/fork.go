@@ -1,0 +1,17 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sandshell/sandshell/sandbox"
+	"github.com/sandshell/sandshell/service/place"
+)
+
+// Fork implements place.Place.
+func (p *Place) Fork(context.Context, place.Attached, []place.Request, sandbox.LossKind) (
+	[]place.Created, error) {
+	return nil, fmt.Errorf("%w: a cluster cannot copy pods: start another box, and copy what it "+
+		"needs by CopyFrom and CopyTo", errors.ErrUnsupported)
+}
