@@ -15,8 +15,10 @@ import (
 )
 
 // A Tree is an inotify instance that watches a directory and all directories below it, each with a
-// watch of its own. A directory is watched first and listed then, so nothing is missed in between;
-// what is both listed and reported by the kernel is reported once.
+// watch of its own. A directory is watched first and listed then, so nothing is missed in between.
+//
+// A list is newer than the events that are still queued, so it is used only for entries that none
+// of these events mentions. Of the others, the events tell, one after the other.
 type Tree struct {
 	file  *os.File
 	path  string // the root's, without symbolic links
@@ -25,9 +27,16 @@ type Tree struct {
 	root  *node
 	nodes map[int]*node // by their watch descriptors
 
-	departed []*departure // the last ones
-	listing  []*node      // that have entries in listed
-	events   []sandbox.FileEvent
+	queue     []kernelEvent // that have been read, and not handled
+	mentioned map[entry]int // how many events of the queue create, remove or move an entry
+	departed  []*departure  // the last ones
+	events    []sandbox.FileEvent
+}
+
+// An entry is one of a directory that is watched.
+type entry struct {
+	wd   int
+	name string
 }
 
 // A node is a directory that is watched.
@@ -36,12 +45,9 @@ type node struct {
 	name     string
 	parent   *node // nil for the root, and for what is no longer in the tree
 	children map[string]*node
-	// listed are entries that were reported because they were listed, since the kernel's queue was
-	// last empty. The queue may hold that they were created or moved here too.
-	listed map[string]bool
-	// unlisted is set if something in it could not be watched, because it had been moved: it is
-	// listed again when the event that says where comes.
-	unlisted bool
+	// unwatched are directories in it that could not be watched, because it had been moved: they
+	// are when the event that says where comes.
+	unwatched []string
 }
 
 // A departure is an entry that was moved away. If it was moved to another place in the tree, the
@@ -53,10 +59,12 @@ type departure struct {
 	held   []kernelEvent
 }
 
-// How many departures are remembered, and how many events of what is below each.
+// How many departures are remembered, how many events of what is below each, and how many events
+// are read before they are handled: more count as lost.
 const (
 	departuresMax = 16
 	heldMax       = 256
+	queueMax      = 100_000
 )
 
 // treeEvents are the same for all directories: to watch one again replaces its events.
@@ -64,11 +72,13 @@ const treeEvents = watchedEvents | unix.IN_DONT_FOLLOW
 
 // A kernelEvent is what inotify reports.
 type kernelEvent struct {
-	wd     int
+	entry  // name is empty for the directory itself
 	what   uint32
 	cookie uint32
-	name   string
 }
+
+// namesChanged are the events after which a name leads to something else.
+const namesChanged = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
 
 // NewTree starts to watch a directory and all below it. It follows a symbolic link at name, and
 // none below it.
@@ -83,11 +93,12 @@ func NewTree(name string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Tree{path: path, buf: make([]byte, 64<<10), root: &node{}, nodes: map[int]*node{}}
+	w := &Tree{path: path, buf: make([]byte, 64<<10), root: &node{}, nodes: map[int]*node{},
+		mentioned: map[entry]int{}}
 	if w.file, err = newInotify(); err != nil {
 		return nil, err
 	}
-	if err := w.watch(w.root, false); err != nil {
+	if err := w.watch(); err != nil {
 		w.file.Close()
 		return nil, err
 	}
@@ -96,39 +107,76 @@ func NewTree(name string) (*Tree, error) {
 
 // Next is as that of a Watch. Names are paths below the root.
 func (w *Tree) Next() ([]sandbox.FileEvent, error) {
-	for !w.ended {
-		if len(w.listing) > 0 && w.isDrained() {
-			for _, n := range w.listing {
-				n.listed = nil
-			}
-			w.listing = nil
-		}
-		n, err := w.file.Read(w.buf)
-		if err != nil {
+	w.events = nil
+	for !w.ended && len(w.events) == 0 {
+		if err := w.read(); err != nil {
 			return nil, err
 		}
-		w.events = nil
-		for b := w.buf[:n]; len(b) >= unix.SizeofInotifyEvent && !w.ended; {
-			end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
-			name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
-			w.handle(kernelEvent{int(int32(binary.NativeEndian.Uint32(b))),
-				binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:]), string(name)})
-			b = b[end:]
-		}
-		if len(w.events) > 0 {
-			return w.events, nil
-		}
+		w.handleQueue()
+	}
+	if len(w.events) > 0 {
+		return w.events, nil
 	}
 	return nil, fmt.Errorf("%w: what is watched was removed or moved away", syscall.ENOENT)
 }
 
-// isDrained reports whether the kernel's queue is empty.
-func (w *Tree) isDrained() bool {
-	queued := -1
-	if conn, err := w.file.SyscallConn(); err == nil {
-		conn.Control(func(fd uintptr) { queued, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+// read waits for events, and adds them to the queue.
+func (w *Tree) read() error {
+	n, err := w.file.Read(w.buf)
+	if err != nil {
+		return err
 	}
-	return queued == 0
+	var read []kernelEvent
+	for b := w.buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
+		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
+		read = append(read, kernelEvent{what: binary.NativeEndian.Uint32(b[4:]),
+			cookie: binary.NativeEndian.Uint32(b[8:]),
+			entry:  entry{int(int32(binary.NativeEndian.Uint32(b))), string(name)}})
+		b = b[end:]
+	}
+	w.count(read, 1)
+	w.queue = append(w.queue, read...)
+	return nil
+}
+
+// readAll adds the events that are there to the queue, without waiting for more.
+func (w *Tree) readAll() {
+	conn, err := w.file.SyscallConn()
+	for err == nil && len(w.queue) < queueMax {
+		size := 0
+		err = conn.Control(func(fd uintptr) { size, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		if err != nil || size == 0 {
+			return
+		}
+		err = w.read()
+	}
+	if err == nil {
+		w.count(w.queue, -1)
+		w.queue = []kernelEvent{{what: unix.IN_Q_OVERFLOW}}
+	}
+}
+
+// count counts events that are queued, or are queued no longer.
+func (w *Tree) count(events []kernelEvent, n int) {
+	for _, e := range events {
+		if e.what&namesChanged == 0 {
+			continue
+		}
+		if w.mentioned[e.entry] += n; w.mentioned[e.entry] == 0 {
+			delete(w.mentioned, e.entry)
+		}
+	}
+}
+
+// handleQueue handles the events that are queued.
+func (w *Tree) handleQueue() {
+	for len(w.queue) > 0 && !w.ended {
+		e := w.queue[0]
+		w.queue = w.queue[1:]
+		w.count([]kernelEvent{e}, -1)
+		w.handle(e)
+	}
 }
 
 // Close ends the watch. A Next under way returns.
@@ -164,11 +212,6 @@ func (w *Tree) handle(e kernelEvent) {
 // handleEntry handles the event of an entry of a directory in the tree.
 func (w *Tree) handleEntry(dir *node, e kernelEvent) {
 	name, op := dir.below(e.name), opOf(e.what)
-	isDir := e.what&unix.IN_ISDIR != 0
-	listed := dir.listed[e.name]
-	if op == sandbox.FileCreated || op == sandbox.FileRemoved {
-		delete(dir.listed, e.name)
-	}
 	switch {
 	case e.what&unix.IN_MOVED_FROM != 0:
 		d := &departure{cookie: e.cookie, name: name, dir: dir.detach(e.name)}
@@ -182,28 +225,15 @@ func (w *Tree) handleEntry(dir *node, e kernelEvent) {
 	case op == sandbox.FileRemoved:
 		w.forget(dir.detach(e.name))
 		w.report(op, name, "")
-	case listed && e.what&unix.IN_CREATE != 0:
-	case listed && e.what&unix.IN_MOVED_TO != 0 && !isDir:
-		w.report(sandbox.FileWritten, name, "") // it may be what was listed, or replace that
-	case listed && e.what&unix.IN_MOVED_TO != 0 && w.isWatched(dir.children[e.name], name):
 	case e.what&unix.IN_MOVED_TO != 0:
 		w.arrive(dir, e, name)
 	default:
 		w.report(op, name, "")
 		// A directory that is new, or that may be readable now.
-		if isDir && dir.children[e.name] == nil {
-			w.watchEntry(dir, e.name, true)
+		if e.what&unix.IN_ISDIR != 0 && dir.children[e.name] == nil {
+			w.watchEntry(dir, e.name)
 		}
 	}
-}
-
-// isWatched reports whether n watches the directory of that name. n may be nil.
-func (w *Tree) isWatched(n *node, name string) bool {
-	if n == nil {
-		return false
-	}
-	wd, err := addWatch(w.file, filepath.Join(w.path, name), treeEvents)
-	return err == nil && wd == n.wd
 }
 
 // arrive handles an entry that was moved to a directory in the tree.
@@ -226,15 +256,13 @@ func (w *Tree) arrive(dir *node, e kernelEvent, name string) {
 	switch moved := from.dir; {
 	case e.what&unix.IN_ISDIR == 0:
 	case moved == nil || w.nodes[moved.wd] != moved:
-		w.watchEntry(dir, e.name, true)
+		w.watchEntry(dir, e.name)
 	default:
 		dir.attach(e.name, moved)
-		held := from.held
+		w.count(from.held, 1)
+		w.queue = append(from.held, w.queue...)
 		from.dir, from.held = nil, nil
-		for _, e := range held {
-			w.handle(e)
-		}
-		w.listAgain(moved)
+		w.watchMoved(moved)
 	}
 }
 
@@ -243,7 +271,7 @@ func (w *Tree) hold(top *node, e kernelEvent) {
 	for _, d := range w.departed {
 		if d.dir == top {
 			if d.held = append(d.held, e); len(d.held) > heldMax {
-				d.held[0] = kernelEvent{wd: w.root.wd, what: unix.IN_Q_OVERFLOW}
+				d.held[0] = kernelEvent{what: unix.IN_Q_OVERFLOW}
 				d.held = d.held[:1]
 			}
 			return
@@ -289,8 +317,9 @@ func (w *Tree) unwatch(wd int) {
 func (w *Tree) again() {
 	before, wd := w.nodes, w.root.wd
 	w.root, w.nodes = &node{}, map[int]*node{}
-	w.departed, w.listing = nil, nil
-	if err := w.watch(w.root, false); w.root.wd != wd || err != nil && w.nodes[wd] == nil {
+	w.queue, w.departed = nil, nil
+	clear(w.mentioned)
+	if err := w.watch(); w.root.wd != wd || err != nil && w.nodes[wd] == nil {
 		w.ended = true
 		return
 	}

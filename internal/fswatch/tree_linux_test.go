@@ -217,11 +217,14 @@ func TestTreePlanted(t *testing.T) {
 // TestTreeMany moves a directory with more files into the tree than one Next tells of.
 func TestTreeMany(t *testing.T) {
 	dir, w := newTree(t)
+	out := filepath.Join(t.TempDir(), "a")
+	noError(t, os.MkdirAll(filepath.Join(out, "b"), 0o700))
+	noError(t, os.Rename(out, filepath.Join(dir, "a")))
+	noError(t, w.read())
 	for i := range eventsMax { // as if so many came before
 		w.report(sandbox.FileCreated, fmt.Sprint(i), "")
 	}
-	noError(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o700))
-	w.watchEntry(w.root, "a", true)
+	w.handleQueue()
 	if n := len(w.events); n != eventsMax+1 || w.events[n-1].Op != sandbox.FileOverflow {
 		t.Fatalf("%d events, the last of them %v", n, w.events[n-1])
 	}

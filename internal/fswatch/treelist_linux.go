@@ -3,9 +3,9 @@ package fswatch
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,9 +13,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// watchEntry watches a directory that is new in dir, and what is below it. If created is set, it
-// reports what is there.
-func (w *Tree) watchEntry(dir *node, name string, created bool) {
+// watchEntry watches a directory that is new in dir, and reports what is below it.
+func (w *Tree) watchEntry(dir *node, name string) {
 	// If the path leads to another directory now, because one above the root was moved, the path of
 	// the new one is wrong too.
 	if wd, err := addWatch(w.file, w.path, treeEvents); err != nil ||
@@ -25,13 +24,11 @@ func (w *Tree) watchEntry(dir *node, name string, created bool) {
 	}
 	fd, ok := w.open(dir)
 	if !ok {
-		dir.unlisted = true
+		dir.unwatched = append(dir.unwatched, name)
 		return
 	}
 	defer unix.Close(fd)
-	n := &node{}
-	dir.attach(name, n)
-	if err := w.watchAt(fd, name, n, created); err != nil {
+	if err := w.watchAt(fd, name, &node{name: name, parent: dir}, true); err != nil {
 		w.report(sandbox.FileOverflow, "", "")
 	}
 }
@@ -63,37 +60,30 @@ func watchOpen(inotify *os.File, fd int) (wd int, err error) {
 	return addWatch(inotify, fmt.Sprintf("/proc/self/fd/%d", fd), watchedEvents|unix.IN_ONLYDIR)
 }
 
-// listAgain lists directories in which something could not be watched.
-func (w *Tree) listAgain(n *node) {
-	if n.unlisted {
-		n.unlisted = false
-		if fd, ok := w.open(n); ok {
-			unix.Close(fd)
-			if err := w.watch(n, true); err != nil {
-				w.report(sandbox.FileOverflow, "", "")
-			}
-		} else {
-			n.unlisted = true // moved again
-		}
-		return
+// watchMoved watches directories that could not be watched before it was known where the one they
+// are in has been moved to.
+func (w *Tree) watchMoved(n *node) {
+	names := n.unwatched
+	n.unwatched = nil
+	for _, name := range names {
+		w.watchEntry(n, name)
 	}
 	for _, child := range n.children {
-		w.listAgain(child)
+		w.watchMoved(child)
 	}
 }
 
-// watch watches a directory of the tree, and all below it. The error is that of the root, or says
-// that there are no watches left. Other directories that cannot be watched are left out.
-func (w *Tree) watch(n *node, created bool) error {
-	return w.watchAt(unix.AT_FDCWD, filepath.Join(w.path, n.below("")), n, created)
-}
+// watch watches the root, and all below it, without reporting what is there.
+func (w *Tree) watch() error { return w.watchAt(unix.AT_FDCWD, w.path, w.root, false) }
 
-// watchAt is watch for the entry of that name of an open directory. What is watched and listed is
-// what was opened, also if something else gets its name meanwhile.
+// watchAt watches a directory of that name in an open one, and all below it. The error is that of
+// the root, or says that there are no watches left. Other directories that cannot be watched are
+// left out. What is watched and listed is what was opened, also if something else gets its name
+// meanwhile. n is new, and becomes a child of its parent. If created is set, what is there is
+// reported.
 func (w *Tree) watchAt(dir int, name string, n *node, created bool) error {
 	fd, err := unix.Openat(dir, name, openFlags, 0)
 	if err != nil {
-		n.parent.drop(n)
 		if n == w.root {
 			return err
 		}
@@ -103,42 +93,37 @@ func (w *Tree) watchAt(dir int, name string, n *node, created bool) error {
 	defer d.Close()
 	wd, err := watchOpen(w.file, fd)
 	old := w.nodes[wd]
+	w.readAll()
 	switch {
 	case err != nil && (n == w.root || errors.Is(err, unix.ENOSPC)):
-		n.parent.drop(n)
 		return err
-	case old == n: // it is listed again
 	case err != nil, old != nil && n.isBelow(old): // a mount of what it is in
-		n.parent.drop(n)
+		return nil
+	case n != w.root && w.mentioned[entry{n.parent.wd, name}] > 0:
+		if old == nil {
+			w.unwatch(wd)
+		}
 		return nil
 	case old != nil: // it was somewhere else: the event that says so comes, or never will
 		old.parent.drop(old)
 	}
+	if n != w.root {
+		n.parent.attach(name, n)
+	}
 	n.wd, w.nodes[wd] = wd, n
-	for err == nil {
-		var entries []os.DirEntry
-		if entries, err = d.ReadDir(256); err != nil && err != io.EOF {
-			return nil
+	entries, _ := d.ReadDir(-1) // those before an error
+	w.readAll()
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool {
+		return tempname.Hidden(e.Name()) || w.mentioned[entry{wd, e.Name()}] > 0
+	})
+	for _, e := range entries {
+		if created {
+			w.report(sandbox.FileCreated, n.below(e.Name()), "")
 		}
-		for _, entry := range entries {
-			name := entry.Name()
-			if tempname.Hidden(name) {
-				continue
-			}
-			if created && len(w.events) <= eventsMax {
-				if n.listed == nil {
-					n.listed = map[string]bool{}
-					w.listing = append(w.listing, n)
-				}
-				n.listed[name] = true
-				w.report(sandbox.FileCreated, n.below(name), "")
-			}
-			if entry.IsDir() {
-				child := &node{}
-				n.attach(name, child)
-				if err := w.watchAt(fd, name, child, created); err != nil {
-					return err
-				}
+		if e.IsDir() {
+			child := &node{name: e.Name(), parent: n}
+			if err := w.watchAt(fd, e.Name(), child, created); err != nil {
+				return err
 			}
 		}
 	}
