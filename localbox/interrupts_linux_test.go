@@ -23,7 +23,7 @@ import (
 // fewInterrupts is how many make test sends.
 const (
 	allInterrupts = 100_000
-	fewInterrupts = 240
+	fewInterrupts = 120
 )
 
 // TestInterruptsAroundTheEnd interrupts commands at random moments around their ends. It checks

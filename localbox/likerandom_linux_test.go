@@ -18,7 +18,7 @@ import (
 // fewLikeStates.
 const (
 	allLikeStates = 100
-	fewLikeStates = 12
+	fewLikeStates = 4
 )
 
 // TestLikeRandom makes sessions like others that are in random states. Open compares the states, so

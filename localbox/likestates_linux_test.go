@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -190,6 +191,7 @@ var shStates = []likeRow{
 
 // TestLikeStates makes a session like one in each of the odd states of a shell.
 func TestLikeStates(t *testing.T) {
+	testenv.NeedsAll(t, "two shells for each state; TestLikeRandom and State/19_Like make some")
 	for _, sh := range []struct {
 		name string
 		args []string

@@ -51,6 +51,10 @@ func TestConformance(t *testing.T) {
 			case shell == "bash" && testenv.All():
 				// TestConformanceSSHBox runs the other fourth of Zoo.
 				opts = testenv.Suite(sandboxtest.Fourths(0, 1, 3))
+			case shell == "bash":
+				// make test runs the other groups once too: over an sshd and in a container.
+				opts = testenv.Suite(testenv.Some("Syntax", "State", "ShellEnd", "Time",
+					"Concurrency", "Adversary"))
 			case shell == "dash":
 				opts = testenv.Suite(testenv.Some("Syntax", "State")) // these depend on the shell
 			case shell == "busybox ash":

@@ -23,7 +23,7 @@ import (
 // allRandom is how many random commands make nightly runs. fewRandom is how many make test runs.
 const (
 	allRandom = 3000
-	fewRandom = 150
+	fewRandom = 60
 )
 
 // TestRandomCommands gives random commands to a session and to bash on a bare pty, and checks that
