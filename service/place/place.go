@@ -142,6 +142,8 @@ type Attached interface {
 type Created struct {
 	Box    Attached
 	Handle string
+	// Kept is KeptAll if what runs in the box was copied too. Default: KeptShells.
+	Kept Kept
 }
 
 // A Record is what a Place knows about a box.
