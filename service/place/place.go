@@ -118,6 +118,9 @@ type Request struct {
 	// box: "Idle", "Session" or "MaxRunning". It is empty if the service will not. A Place that
 	// cannot pause boxes refuses a Request that has it.
 	PausedBy string
+	// PauseAtEnd says that the box's Note will have it. A Place that cannot pause boxes refuses
+	// such a Request: see Note.PauseAtEnd.
+	PauseAtEnd bool
 	// Egress says that the service will attach package egress to the box, by Listen. Then
 	// Config.Network is "none". A Place whose boxes have routes nevertheless, or cannot Listen,
 	// refuses such a Request. One whose boxes have sshbox.Config.Outward sets it.

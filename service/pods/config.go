@@ -19,6 +19,9 @@ func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	if err := refuse(r); err != nil {
 		return c, err
 	}
+	if err := checkEnd(r.PauseAtEnd); err != nil {
+		return c, err
+	}
 	set(&c.Image, of.Image)
 	set(&c.Linger, of.Linger)
 	set(&c.Pull, kubebox.PullPolicy(of.Pull))
