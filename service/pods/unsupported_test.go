@@ -15,7 +15,7 @@ func TestUnsupported(t *testing.T) {
 	p := New(kubebox.Config{})
 	for what, call := range map[string]func() error{
 		"cannot pause pods: Delete ": func() error { return p.Pause(t.Context(), "x/y") },
-		"cannot write pods to disk: copy what it has to keep by CopyFrom, and Delete ": func() error {
+		"cannot write pods to disk: copy what it has to keep by CopyFrom": func() error {
 			_, err := p.Suspend(t.Context(), "x/y")
 			return err
 		},
