@@ -180,7 +180,7 @@ func (j *job) endsWithLog(code int) string {
 // pipedOutput has jobs that print much, or for others.
 func pipedOutput(t *testing.T, b *box) {
 	parallel(t, "MuchOfBoth", func(t *testing.T) {
-		n := b.suite.count(100_000_000)
+		n := b.suite.count(50_000_000)
 		j := b.piped(t, fmt.Sprintf(`head -c %d /dev/zero | tr '\0' x; head -c %d /dev/zero | `+
 			`tr '\0' y >&2; echo end`, n, n), sandbox.MaxLog(2<<20))
 		require.True(t, strings.HasSuffix(j.ends(0).Output, "xend\n"))
