@@ -63,10 +63,13 @@ type Job interface {
 	// Signal sends sig to the job's foreground process group. A shell of the job that waits for a
 	// program, and has no trap for sig, gets it only if it goes on when the program has ended: a
 	// program that ends in an orderly way gives the job its status. (A shell that goes on more than
-	// 10 s later gets nothing.) With [Pipes], sig goes to the process group of the job, with its
-	// shell: what has a group of its own (setsid) does not get it. After the job's end Signal returns os.ErrProcessDone. A job that is
+	// 10 s later gets nothing.) After the job's end Signal returns os.ErrProcessDone. A job that is
 	// stopped (SIGSTOP, SIGTSTP) has ended, with 128 and the signal's number as its status: nothing
 	// could make it go on.
+	//
+	// With [Pipes], sig goes to the process group of the job, with its shell. What has a group of
+	// its own (setsid) does not get it. A job that is stopped has not ended: SIGCONT makes it go
+	// on.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
 	// Resize changes the size of the job's terminal; programs on it get SIGWINCH. After the job's

@@ -233,10 +233,10 @@ func LogTo(w io.Writer) SessionOption {
 // its own of the same bound. LogTo gets both as they come.
 //
 // The sandbox's shell runs the command, without a terminal and not interactive; Linux allows it 128
-// KiB. Size has no meaning. State is never Waiting, and Cwd is empty. What Timeout kills, it kills as Job.Kill does.
-// The job ends when its shell has ended and both outputs have. If a process that the command has
-// left in the background holds one open, the job ends when nothing has come for two seconds, and
-// what that process prints later is lost: redirect its output.
+// KiB. Size has no meaning. State is never Waiting, and Cwd is empty. Timeout kills as Job.Kill
+// does. The job ends when its shell has ended and both outputs have. If a process that the command
+// has left in the background holds one open, the job ends when nothing has come for two seconds,
+// and what that process prints later is lost: redirect its output.
 //
 // Open refuses Pipes. With Like, the error is errors.ErrUnsupported.
 func Pipes() SessionOption {

@@ -140,7 +140,8 @@ func pipedInput(t *testing.T, b *box) {
 	})
 	// The call ends, and what was to be written goes its way.
 	parallel(t, "Unread", func(t *testing.T) {
-		j := b.piped(t, "dd bs=1 count=1 2>/dev/null; until [ -e read ]; do sleep 0.02; done; wc -c")
+		j := b.piped(t, "dd bs=1 count=1 2>/dev/null; until [ -e read ]; do sleep 0.02; done; "+
+			"wc -c")
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		written := make(chan error, 1)

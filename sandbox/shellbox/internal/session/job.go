@@ -342,8 +342,8 @@ func (j *Job) Close() {
 	j.Release()
 }
 
-// Release frees the spools when the job has ended. A job ends with its session. After Release, calls
-// that read the output return sandbox.ErrClosed.
+// Release frees the spools when the job has ended. A job ends with its session. After Release,
+// calls that read the output return sandbox.ErrClosed.
 func (j *Job) Release() {
 	<-j.done
 	j.closeSpools()
