@@ -20,7 +20,8 @@ func (h *host) Unpack(ctx context.Context, path string, pack func(io.Writer) err
 	if err != nil {
 		return err
 	}
-	return throughPipe(ctx, pack, func(r io.Reader) error {
+	packing := func(_ context.Context, w io.Writer) error { return pack(w) }
+	return throughPipe(ctx, packing, func(r io.Reader) error {
 		return archive.Unpack(ctx, r, path, archive.Options{Trusted: true})
 	})
 }
@@ -32,8 +33,8 @@ func (h *host) Pack(ctx context.Context, path string, unpack func(io.Reader) err
 		return err
 	}
 	var left *sandbox.CopyError
-	err = throughPipe(ctx, func(w io.Writer) error {
-		err := archive.Pack(w, path)
+	err = throughPipe(ctx, func(ctx context.Context, w io.Writer) error {
+		err := archive.Pack(ctx, w, path)
 		if errors.As(err, &left) { // the archive is complete, without the files that err names
 			return nil
 		}
@@ -55,14 +56,14 @@ func expandHome(path string) (string, error) {
 
 // throughPipe runs pack and unpack at the ends of a pipe, and returns when both have returned. The
 // first failure, or the end of ctx, closes the pipe. throughPipe returns the first error.
-func throughPipe(ctx context.Context, pack func(io.Writer) error,
+func throughPipe(ctx context.Context, pack func(context.Context, io.Writer) error,
 	unpack func(io.Reader) error) error {
 	ctx, fail := ctxerr.WithCancel(ctx)
 	defer fail(nil)
 	p := newPipe(ctx.Done())
 	packed := make(chan error)
 	go func() {
-		err := pack(p)
+		err := pack(ctx, p)
 		if err != nil {
 			fail(err)
 		} else {

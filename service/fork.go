@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -43,9 +44,10 @@ const MaxForks = 100
 // made or none. A copy is a box of its own, with its own id and session key, of the same spec, of
 // which it counts for MaxPerOwner and MaxRunning. It has the box's files, and the box's sessions
 // under their ids, with their directories, variables, functions, and so on: see [sandbox.Like].
-// Info.Kept is KeptShells. It is otherwise made as the spec says now, and has the box's rules of
-// Egress, its Hosts and a way out of its own. The box goes on as before. Its calls that change it
-// wait until the copies are made.
+// Info.Kept is KeptShells, or KeptAll where gVisor runs the box and can copy what runs too: see
+// [sshbox.DockerSSHBox.Snapshot]. It is otherwise made as the spec says now, and has the box's
+// rules of Egress, its Hosts and a way out of its own. The box goes on as before. Its calls that
+// change it wait until the copies are made.
 //
 // What a copy would lack, such as running programs, makes Fork fail with a
 // *sandbox.IncompleteError that lists it, unless Accept has its kind. Each session must be at its
@@ -54,7 +56,7 @@ const MaxForks = 100
 // The error is ErrNotFound if there is no such box. It is ErrConflict if the box does not run (Fork
 // resumes it if its spec's Lifecycle has Wake), if its spec is gone, if an id is taken, or if there
 // would be too many boxes. It is errors.ErrUnsupported if the Place cannot copy boxes, as pods, or
-// cannot copy this one: see [sshbox.DockerSSHBox.Snapshot].
+// cannot copy this one, as with gVisor unless it was started with --overlay2=none.
 //
 // On a Docker engine the copies share an image, which goes with the last of them. It holds the
 // values of all variables of the sessions, those of StartOptions.Env among them, in a file that
@@ -163,7 +165,7 @@ func (s *Service) fork(ctx context.Context, id string, o ForkOptions) ([]*place.
 		return nil, err
 	}
 	return s.handOverForks(ctx, spec, o, made, place.Note{Created: created, Dir: r.Note.Dir,
-		Kept: KeptShells, Egress: slices.Clone(r.Note.Egress), Hosts: slices.Clone(r.Note.Hosts),
+		Egress: slices.Clone(r.Note.Egress), Hosts: slices.Clone(r.Note.Hosts),
 		PauseAtEnd: r.Note.PauseAtEnd, WakeFor: r.Note.WakeFor})
 }
 
@@ -211,8 +213,9 @@ func (s *Service) handOverForks(ctx context.Context, spec *Spec, o ForkOptions,
 	}
 	options := func(i int) StartOptions { return *o.start(o.IDs[i], spec.ID) }
 	err := each(func(i int) (err error) {
-		c := newConnection(made[i].Box, made[i].Handle)
-		records[i], err = s.handOver(ctx, c, options(i), note)
+		c, its := newConnection(made[i].Box, made[i].Handle), note
+		its.Kept = cmp.Or(made[i].Kept, KeptShells)
+		records[i], err = s.handOver(ctx, c, options(i), its)
 		return err
 	})
 	if err == nil {

@@ -338,3 +338,31 @@ func TestForkEgress(t *testing.T) {
 	p.fetches(t, s, "a.example.com", "hello true")
 	require.NoError(t, s.Delete(t.Context(), "b"))
 }
+
+// A copying place copies boxes with all that runs, as an engine with gVisor does.
+type copying struct{ *localPlace }
+
+func (p copying) Fork(ctx context.Context, _ place.Attached, requests []place.Request,
+	_ sandbox.LossKind) (made []place.Created, err error) {
+	for _, r := range requests {
+		box, handle, err := p.Create(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, place.Created{Box: box, Handle: handle, Kept: KeptAll})
+	}
+	return made, nil
+}
+
+// TestForkAll shows that a copy says what it has got.
+func TestForkAll(t *testing.T) {
+	t.Parallel()
+	s := open(t, "copying", func(c *Config) { c.Place = copying{&localPlace{}} },
+		small("small", nil))
+	start(t, s, StartOptions{ID: "a"})
+	copies, err := s.Fork(t.Context(), "a", 2, ForkOptions{})
+	require.NoError(t, err)
+	for _, c := range copies {
+		require.Equal(t, KeptAll, c.Kept)
+	}
+}

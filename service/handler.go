@@ -36,6 +36,8 @@ type HandlerConfig struct {
 	Origins []string
 	// Egress lets clients give a new box rules of what it may reach, beside those of its spec: see
 	// StartOptions.Egress. A rule of a client may be for any public host. Default: they may not.
+	// Clients may always narrow the rules of their boxes, and widen them again: see
+	// Service.SetHosts.
 	Egress bool
 	// Logger logs the failures that are answered with 503. Default: nothing is logged.
 	Logger *slog.Logger
@@ -77,7 +79,7 @@ func (h *handler) operations() []api.Operation {
 		api.On("GET", "/sandboxes", h.batchGet),
 		api.On("POST", "/sandboxes", h.start),
 		api.On("GET", "/sandboxes/{id}", h.get),
-		api.On("PATCH", "/sandboxes/{id}", h.setEnd),
+		api.On("PATCH", "/sandboxes/{id}", h.set),
 		api.On("GET", "/sandboxes/{id}/egress", h.egress),
 		api.On("POST", "/sandboxes/{id}/pause", h.change(s.Pause)),
 		api.On("POST", "/sandboxes/{id}/resume", h.change(s.Resume)),
@@ -101,6 +103,7 @@ var parameterOf = map[string]string{
 	"StartOptions.ID": "sandbox_id", "StartOptions.Spec": "sandbox_spec_id",
 	"StartOptions.Env": "env", "StartOptions.Metadata": "metadata",
 	"StartOptions.Ends": "ends_in_seconds", "end": "ends_in_seconds",
+	"StartOptions.PauseAtEnd": "pause_at_end", "StartOptions.WakeFor": "wake_for_seconds",
 	"ForkOptions.IDs": "sandbox_ids", "ForkOptions.Env": "env", "n": "count",
 	"ForkOptions.Metadata": "metadata", "ForkOptions.Ends": "ends_in_seconds",
 	"Query.Limit": "limit", "Query.Page": "page_id", "Query.Status": "status",
@@ -113,8 +116,11 @@ func explain(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	if at, ok := strings.CutPrefix(e.Field, "StartOptions.Egress"); ok {
-		return api.Invalid("egress"+at, "%s", e.Reason)
+	for field, name := range map[string]string{"StartOptions.Egress": "egress",
+		"StartOptions.Hosts": "hosts"} {
+		if at, ok := strings.CutPrefix(e.Field, field); ok {
+			return api.Invalid(name+at, "%s", e.Reason)
+		}
 	}
 	return api.Invalid(cmp.Or(parameterOf[e.Field], e.Field), "%s", e.Reason)
 }
@@ -251,76 +257,6 @@ func (h *handler) open(r *http.Request) (_ sandbox.Sandbox, done func(), err err
 		return nil, nil, err
 	}
 	return box, h.service.Used(id), nil
-}
-
-type (
-	startQuery struct {
-		Spec string `query:"sandbox_spec_id"`
-		ID   string `query:"sandbox_id"`
-	}
-	startBody struct {
-		Env      map[string]string `spec:"env"`
-		Metadata map[string]string `spec:"metadata"`
-		Ends     float64           `spec:"ends_in_seconds"`
-		Egress   []string          `spec:"egress"`
-	}
-	changeBody struct {
-		Ends *float64 `spec:"ends_in_seconds"`
-	}
-)
-
-func (h *handler) start(_ http.ResponseWriter, r *http.Request, q *startQuery,
-	body *startBody) (any, error) {
-	env, err := api.Variables("env", body.Env)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := endIn(body.Ends)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := h.clientRules(body.Egress)
-	if err != nil {
-		return nil, err
-	}
-	info, err := h.service.Start(r.Context(), StartOptions{Spec: q.Spec, ID: q.ID,
-		Owner: h.owner(r), Env: env, Metadata: body.Metadata, Ends: ends, Egress: rules})
-	if err != nil {
-		return nil, err
-	}
-	return toJSON(info), nil
-}
-
-// endIn returns the end of a box from the seconds until then. 0 means no end.
-func endIn(seconds float64) (end time.Time, err error) {
-	const most = 100 * 365 * 24 * 60 * 60
-	if seconds < 0 || seconds > most {
-		return end, api.Invalid("ends_in_seconds", "%v: write seconds from now, at most %d; 0 "+
-			"means no end", seconds, most)
-	}
-	if seconds == 0 {
-		return end, nil
-	}
-	return time.Now().Add(time.Duration(seconds * float64(time.Second))), nil
-}
-
-// setEnd changes the end of a box.
-func (h *handler) setEnd(_ http.ResponseWriter, r *http.Request, _ *api.None,
-	body *changeBody) (any, error) {
-	if body.Ends == nil {
-		return nil, api.Invalid("ends_in_seconds", "it is missing: write seconds from now, or 0")
-	}
-	end, err := endIn(*body.Ends)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := h.visible(r); err != nil {
-		return nil, err
-	}
-	if err := h.service.SetEnd(r.Context(), r.PathValue("id"), end); err != nil {
-		return nil, err
-	}
-	return h.get(nil, r, nil, nil)
 }
 
 // change serves Pause, Resume and Delete.

@@ -195,7 +195,9 @@ func (a *httpClient) testWrong(t *testing.T) {
 		{"POST /sandboxes", `{"environment":{}}`, 422}, {"POST /sandboxes", `{} {}`, 422},
 		{"POST /sandboxes", `{"metadata":{"a=b":""}}`, 422},
 		{"POST /sandboxes", `{"ends_in_seconds":-1}`, 422},
+		{"POST /sandboxes", `{"wake_for_seconds":-1}`, 422}, {"POST /sandboxes", `{"hosts":["a"]}`, 422},
 		{"GET /sandboxes/search?metadata=x", "", 422}, {"PATCH /sandboxes/one", "{}", 422},
+		{"PATCH /sandboxes/one", `{"hosts":["a"]}`, 422},
 		{"PATCH /sandboxes/one", `{"ends_in_seconds":1e99}`, 422},
 		{"PATCH /sandboxes/none", `{"ends_in_seconds":9}`, 404},
 		{"POST /sandboxes/none/pause", "", 404}, {"POST /sandboxes/a%20b/pause", "", 404},
@@ -258,6 +260,7 @@ func (a *httpClient) testForeign(t *testing.T) {
 			a.ask(t, user, request, "", 404, nil)
 		}
 		a.ask(t, user, "PATCH /sandboxes/one", `{"ends_in_seconds":9}`, 404, nil)
+		a.ask(t, user, "PATCH /sandboxes/one", `{"hosts":[]}`, 404, nil)
 	}
 	var list []*boxJSON
 	a.ask(t, "me", "GET /sandboxes?id=one", "", 200, &list)

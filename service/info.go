@@ -36,7 +36,7 @@ type Kept = place.Kept
 const (
 	KeptNothing = place.KeptNothing // the box was never resumed
 	KeptAll     = place.KeptAll     // its files, shells, variables and programs
-	KeptShells  = place.KeptShells  // its files, shells and variables: it is a copy, made by Fork
+	KeptShells  = place.KeptShells  // its files, shells and variables: Fork has made it
 	KeptFiles   = place.KeptFiles   // its files; its programs had ended
 )
 

@@ -29,8 +29,12 @@ type (
 
 		Metadata map[string]string `json:"metadata"`
 		Egress   []string          `json:"egress"`
+		Hosts    []string          `json:"hosts"`
 		Pauses   *time.Time        `json:"pauses_at"`
 		Ends     *time.Time        `json:"ends_at"`
+
+		PauseAtEnd bool    `json:"pause_at_end"`
+		WakeFor    float64 `json:"wake_for_seconds"`
 	}
 	urlJSON struct {
 		Name      string `json:"name"`
@@ -96,8 +100,8 @@ func toJSON(i *Info) *boxJSON {
 		ID: i.ID, Owner: nullable(i.Owner), Spec: i.Spec, Status: i.Status,
 		Detail: nullable(i.Detail), Key: nullable(i.SessionKey),
 		Created: i.Created.UTC(), Dir: nullable(i.Dir), Kept: nullable(string(i.Kept)),
-		Metadata: i.Metadata, Egress: i.Egress, Pauses: nullableTime(i.Pauses),
-		Ends: nullableTime(i.Ends),
+		Metadata: i.Metadata, Egress: i.Egress, Hosts: i.Hosts, Pauses: nullableTime(i.Pauses),
+		Ends: nullableTime(i.Ends), PauseAtEnd: i.PauseAtEnd, WakeFor: i.WakeFor.Seconds(),
 	}
 	if b.Metadata == nil {
 		b.Metadata = map[string]string{}

@@ -82,7 +82,9 @@ func (s *Service) makeBox(ctx context.Context, spec *Spec, o StartOptions) (*pla
 		}
 		s.log.Warn("a box of the pool could not be handed over", "spec", spec.ID, "error", err)
 	}
-	box, handle, err := s.place.Create(ctx, spec.request(o.ID, created))
+	request := spec.request(o.ID, created)
+	request.PauseAtEnd = o.PauseAtEnd
+	box, handle, err := s.place.Create(ctx, request)
 	if err != nil {
 		return nil, err
 	}

@@ -218,13 +218,15 @@ func TestDocument(t *testing.T) {
 	d := readDocument(t)
 	box := `{"id":"a","created_by_user_id":null,"sandbox_spec_id":"s","status":"RUNNING","session_api_key":"k","exposed_urls":[{"name":"w","url":"u","port":80,"published_port":null}],
 		"created_at":"2026-01-02T03:04:05.6Z","status_detail":null,"working_dir":"/","kept":null,"use":null,
-		"metadata":{},"pauses_at":null,"ends_at":"2026-01-02T03:04:05Z","egress":["b"]}`
+		"metadata":{},"pauses_at":null,"ends_at":"2026-01-02T03:04:05Z","egress":["b"],
+		"hosts":[],"pause_at_end":true,"wake_for_seconds":0.5}`
 	require.NoError(t, d.check("GET", "/sandboxes", 200, "application/json",
 		[]byte("["+box+",null]")))
 	for old, wrong := range map[string]string{
 		`"RUNNING"`: `"running"`, `"id":"a"`: `"id":"/"`, `"use":null`: `"use":{}`,
 		`"use":`: `"uses":`, `:80`: `:0`, `: 80`: `:"80"`, `"w"`: `null`, `2026-`: ``,
 		`"kept":null`: `"kept":"some"`, `"/"`: `1`, `["b"]`: `[1]`,
+		`[]`: `[1]`, `true`: `null`, `0.5`: `-1`,
 	} {
 		old = strings.ReplaceAll(old, ": ", ":")
 		require.Contains(t, box, old)

@@ -129,8 +129,8 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSnapshotWithoutFiles checks that there is no snapshot of a box whose files gVisor keeps in a
-// file of its own: the image would have none of them.
+// TestSnapshotWithoutFiles checks that there is no snapshot and no copy of a box whose files gVisor
+// keeps in a file of its own: the image would have none of them.
 func TestSnapshotWithoutFiles(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Busybox)
@@ -141,7 +141,11 @@ func TestSnapshotWithoutFiles(t *testing.T) {
 	execute(t, s, "a", "echo >/.gvisor.filestore.7f3a")
 	_, err := s.Snapshot(t.Context(), "a")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "--overlay2=none")
+	require.ErrorContains(t, err, "start runsc with --overlay2=none")
+	_, err = s.Fork(t.Context(), "a", 2, ForkOptions{IDs: []string{"b", "c"}})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "start runsc with --overlay2=none")
+	require.Empty(t, status(t, s, "b"))
 	require.Equal(t, "on\n", execute(t, s, "a", "echo on"))
 }
 

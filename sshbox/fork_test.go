@@ -33,6 +33,7 @@ func TestFork(t *testing.T) {
 	expect(t, box, "export KEY=changed; X=5; mkdir /srv; cd /srv; echo shared >f", 0, "")
 	boxes, err := box.Fork(t.Context(), 4)
 	require.NoError(t, err)
+	require.Equal(t, []Kept{"", KeptShells}, []Kept{box.Kept(), boxes[3].Kept()})
 	t.Cleanup(func() {
 		for _, b := range boxes {
 			require.NoError(t, b.Close())

@@ -188,7 +188,7 @@ func gvisorFork(t *testing.T, d *client.Client) {
 	require.NoError(t, err)
 	t.Logf("a snapshot and 8 copies: %v, of %d bytes", time.Since(begin).Round(time.Millisecond),
 		boxes[0].fork.snapshot.Size)
-	require.Equal(t, KeptAll, boxes[0].fork.snapshot.Kept)
+	require.Equal(t, KeptAll, boxes[0].Kept())
 	check := func(b *DockerSSHBox, i int) {
 		t.Helper()
 		require.Len(t, b.Sessions(), 3)

@@ -106,6 +106,18 @@ const (
 	KeptAll Kept = "all"
 )
 
+// Kept says what New or Fork has brought into the box from the snapshot that it was made of. It is
+// "" if the box was made of an image, or was attached to.
+func (b *DockerSSHBox) Kept() Kept {
+	switch {
+	case b.config == nil || b.config.Snapshot == "":
+		return ""
+	case b.host.container.Checkpoint != nil:
+		return KeptAll
+	}
+	return KeptShells
+}
+
 // boxdPID is the process id of boxd in its container.
 const boxdPID = 1
 

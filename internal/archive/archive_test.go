@@ -71,7 +71,7 @@ func build(t testing.TB, dir string, lines ...string) string {
 func packed(t testing.TB, path string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, Pack(&b, path))
+	require.NoError(t, Pack(t.Context(), &b, path))
 	return b.Bytes()
 }
 
@@ -232,7 +232,7 @@ func TestSource(t *testing.T) {
 	for path, want := range map[string]syscall.Errno{dir + "/no": syscall.ENOENT,
 		"": syscall.ENOENT, dir + "/f/x": syscall.ENOTDIR, dir + "/f/": syscall.ENOTDIR,
 		dir + "/l/": syscall.ENOTDIR, dir + "/no/.": syscall.ENOENT, "/dev/null": syscall.ENOTSUP} {
-		isFault(t, Pack(io.Discard, path), want)
+		isFault(t, Pack(t.Context(), io.Discard, path), want)
 	}
 	require.Equal(t, "/h", ExpandHome("~", "/h"))
 	require.Equal(t, "/h/x", ExpandHome("~/x", "/h"))
@@ -243,7 +243,7 @@ func TestSource(t *testing.T) {
 func TestNameless(t *testing.T) {
 	src, dst := build(t, t.TempDir(), "f=F", ".g=G"), t.TempDir()
 	var b bytes.Buffer
-	require.NoError(t, newPacker(&b).packAll(src, ".", ""))
+	require.NoError(t, newPacker(&b).packAll(t.Context(), src, ".", ""))
 	require.Error(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst, Options{}))
 	require.Empty(t, snapshot(t, dst))
 	require.NoError(t, Unpack(t.Context(), bytes.NewReader(b.Bytes()), dst+"/named", Options{}))

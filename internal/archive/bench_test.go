@@ -13,7 +13,7 @@ import (
 // of 64 MiB.
 func BenchmarkPack(b *testing.B) {
 	benchmark(b, func(b *testing.B, dir string, archive []byte) {
-		if err := Pack(io.Discard, filepath.Join(dir, "x")); err != nil {
+		if err := Pack(b.Context(), io.Discard, filepath.Join(dir, "x")); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -56,7 +56,7 @@ func benchmark(b *testing.B, f func(b *testing.B, dir string, archive []byte)) {
 				}
 			}
 			var archive bytes.Buffer
-			if err := Pack(&archive, filepath.Join(dir, "x")); err != nil {
+			if err := Pack(b.Context(), &archive, filepath.Join(dir, "x")); err != nil {
 				b.Fatal(err)
 			}
 			b.SetBytes(int64(c.files * c.size))

@@ -41,11 +41,11 @@ func FuzzPack(f *testing.F) {
 			}
 		}
 		if strings.Contains(description, tempPrefix) { // Pack leaves out such names
-			require.NoError(t, Pack(&bytes.Buffer{}, from))
+			require.NoError(t, Pack(t.Context(), &bytes.Buffer{}, from))
 			return
 		}
 		var archive bytes.Buffer
-		require.NoError(t, Pack(&archive, from))
+		require.NoError(t, Pack(t.Context(), &archive, from))
 		require.NoError(t, Unpack(t.Context(), &archive, filepath.Join(dir, "to"),
 			Options{Trusted: true}))
 		require.Equal(t, snapshot(t, from), snapshot(t, filepath.Join(dir, "to")))

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataExtents returns the extents of a file that has holes. If the file has none, it returns nil,
-// and the file's offset is 0.
+// dataExtents returns the extents of a file that has holes. If the file has none, or if its file
+// system does not know them, it returns nil, and the file's offset is 0.
 func dataExtents(f *os.File, info fs.FileInfo) []extent {
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Blocks*512 >= info.Size() {
+	if stored, ok := allocated(info); !ok || stored >= info.Size() {
 		return nil
 	}
 	data, size := []extent{}, info.Size()

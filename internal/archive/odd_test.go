@@ -26,7 +26,7 @@ func TestChanges(t *testing.T) {
 	dir := build(t, t.TempDir(), "d/a=A", "d/b="+strings.Repeat("b", 1<<20), "d/c=C", "d/z/x=X")
 	var b bytes.Buffer
 	first := true
-	err := Pack(writerFunc(func(p []byte) (int, error) {
+	err := Pack(t.Context(), writerFunc(func(p []byte) (int, error) {
 		if first {
 			first = false
 			require.NoError(t, os.Truncate(dir+"/d/b", 200_000)) // b is being read
@@ -45,7 +45,7 @@ func TestChanges(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200_000, len(bytes.TrimRight(data, "\x00")))
 	full := errors.New("full")
-	require.ErrorIs(t, Pack(writerFunc(func([]byte) (int, error) {
+	require.ErrorIs(t, Pack(t.Context(), writerFunc(func([]byte) (int, error) {
 		return 0, full
 	}), dir+"/d"), full)
 }
@@ -71,7 +71,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	var b bytes.Buffer
-	err := asNobody(t, func() error { return Pack(&b, dir+"/d") })
+	err := asNobody(t, func() error { return Pack(t.Context(), &b, dir+"/d") })
 	left := leftOut(t, err, "/d/no", "/d/shut")
 	require.ErrorIs(t, left.Skipped[0], fs.ErrPermission)
 	require.NoError(t, Unpack(t.Context(), &b, dir+"/new", Options{}))
@@ -79,13 +79,17 @@ func TestUnreadable(t *testing.T) {
 		snapshot(t, dir+"/new"))
 	os.Chmod(dir+"/new/shut", 0o700)
 	for _, root := range []string{"/d/no", "/d/shut"} {
-		isFault(t, asNobody(t, func() error { return Pack(io.Discard, dir+root) }), syscall.EACCES)
+		isFault(t, asNobody(t, func() error {
+			return Pack(t.Context(), io.Discard, dir+root)
+		}), syscall.EACCES)
 	}
 	many := build(t, t.TempDir(), "d/")
 	for i := range 300 {
 		require.NoError(t, os.WriteFile(fmt.Sprint(many, "/d/", i), nil, 0))
 	}
-	require.ErrorAs(t, asNobody(t, func() error { return Pack(io.Discard, many+"/d") }), &left)
+	require.ErrorAs(t, asNobody(t, func() error {
+		return Pack(t.Context(), io.Discard, many+"/d")
+	}), &left)
 	require.Equal(t, 300, left.Count)
 	require.Len(t, left.Skipped, 100)
 	require.ErrorContains(t, left, "and 299 more")
@@ -199,7 +203,7 @@ func TestDeep(t *testing.T) {
 		at += "/" + name
 	}
 	require.NoError(t, root.MkdirAll(at, 0o755))
-	left := leftOut(t, Pack(io.Discard, dir+"/x"), name)
+	left := leftOut(t, Pack(t.Context(), io.Discard, dir+"/x"), name)
 	require.ErrorIs(t, left.Skipped[0], syscall.ENAMETOOLONG)
 }
 

@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -33,15 +34,16 @@ const (
 
 // Pack writes the file or directory at path as an archive. It leaves out files below path that
 // cannot be read. The error is then a *sandbox.CopyError, and the archive has its trailer. After
-// any other error the archive has no trailer.
-func Pack(w io.Writer, path string) error {
+// any other error the archive has no trailer. ctx ends a search for holes, during which nothing is
+// written.
+func Pack(ctx context.Context, w io.Writer, path string) error {
 	path, name, err := resolve(path)
 	if err != nil {
 		return err
 	}
 	p := newPacker(w)
 	p.sparse = true
-	return p.packAll(path, name, "")
+	return p.packAll(ctx, path, name, "")
 }
 
 // PackForTar is Pack for tar(1) at the other end. The root gets the name root. The last entry is an
@@ -51,7 +53,7 @@ func PackForTar(w io.Writer, path, root, end string) error {
 	if err != nil {
 		return err
 	}
-	return newPacker(w).packAll(path, root, end)
+	return newPacker(w).packAll(context.Background(), path, root, end)
 }
 
 // Name returns the name that a copy of the file or directory at path has by default. For a root of
@@ -71,22 +73,25 @@ type packer struct {
 	sparse   bool              // the reader is Unpack, which makes holes
 	begun    bool              // the root's entry has been written
 	skipped  sandbox.CopyError
+
+	// extents asks the system for the extents of a file: dataExtents.
+	extents func(*os.File, fs.FileInfo) []extent
 }
 
 func newPacker(w io.Writer) *packer {
 	out := bufio.NewWriterSize(w, bufferSize)
 	return &packer{
 		out: out, tar: tar.NewWriter(out), buf: make([]byte, bufferSize),
-		links: map[fileID]string{},
+		links: map[fileID]string{}, extents: dataExtents,
 	}
 }
 
-func (p *packer) packAll(at, root, end string) error {
+func (p *packer) packAll(ctx context.Context, at, root, end string) error {
 	info, err := os.Lstat(at)
 	if err != nil {
 		return err
 	}
-	if err := p.packEntry(source{path: at}, info, at, root); err != nil {
+	if err := p.packEntry(ctx, source{path: at}, info, at, root); err != nil {
 		return err
 	}
 	if end != "" {
@@ -109,7 +114,8 @@ func (p *packer) packAll(at, root, end string) error {
 
 // packEntry packs the file at a source. shown is its path in errors, and name its name in the
 // archive.
-func (p *packer) packEntry(at source, info fs.FileInfo, shown, name string) error {
+func (p *packer) packEntry(ctx context.Context, at source, info fs.FileInfo,
+	shown, name string) error {
 	switch kind := info.Mode().Type(); {
 	case kind&(fs.ModeSocket|fs.ModeDevice) != 0 && !p.begun:
 		return &fs.PathError{Op: "copy", Path: shown, Err: syscall.ENOTSUP}
@@ -118,9 +124,9 @@ func (p *packer) packEntry(at source, info fs.FileInfo, shown, name string) erro
 	case len(name) > maxName:
 		return p.skip(shown, syscall.ENAMETOOLONG)
 	case kind.IsRegular():
-		return p.packFile(at, shown, name)
+		return p.packFile(ctx, at, shown, name)
 	case kind.IsDir():
-		return p.packDir(at, info, shown, name)
+		return p.packDir(ctx, at, info, shown, name)
 	}
 	var target string
 	if info.Mode()&fs.ModeSymlink != 0 {
@@ -142,7 +148,8 @@ func (p *packer) skip(shown string, err error) error {
 	return nil
 }
 
-func (p *packer) packDir(at source, info fs.FileInfo, shown, name string) error {
+func (p *packer) packDir(ctx context.Context, at source, info fs.FileInfo,
+	shown, name string) error {
 	in, done, err := at.openDir()
 	var entries []fs.DirEntry
 	if err == nil {
@@ -168,7 +175,7 @@ func (p *packer) packDir(at source, info fs.FileInfo, shown, name string) error 
 		shown, name := shown+string(filepath.Separator)+e.Name(), name+"/"+e.Name()
 		info, err := e.Info() // in a directory of an os.Root, it has been read with the name
 		if err == nil {
-			err = p.packEntry(below, info, shown, name)
+			err = p.packEntry(ctx, below, info, shown, name)
 		} else {
 			err = p.skip(shown, err)
 		}

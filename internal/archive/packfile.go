@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,7 @@ import (
 )
 
 // packFile packs a regular file.
-func (p *packer) packFile(at source, shown, name string) error {
+func (p *packer) packFile(ctx context.Context, at source, shown, name string) error {
 	f, err := at.open()
 	if err != nil {
 		return p.skip(shown, err)
@@ -28,12 +29,16 @@ func (p *packer) packFile(at source, shown, name string) error {
 	if first, ok := p.links[id]; linked && ok {
 		return p.writeLink(info, shown, name, first)
 	}
+	var data []extent
 	if p.sparse && info.Size() > bufferSize {
-		if data := dataExtents(f, info); data != nil {
-			err = p.packSparse(f, info, data, shown, name)
-		} else {
-			err = p.packContent(f, info, shown, name)
+		if data = p.extents(f, info); data == nil {
+			if data, err = searchExtents(ctx, f, info, p.buf); err != nil {
+				return err
+			}
 		}
+	}
+	if data != nil {
+		err = p.packSparse(f, info, data, shown, name)
 	} else {
 		err = p.packContent(f, info, shown, name)
 	}

@@ -148,7 +148,7 @@ func TestUnprivileged(t *testing.T) {
 	defer makeWritable(must(os.OpenRoot(dir)), ".")
 	for path, at := range map[string]string{"unreadable": "unreadable", "closed": "closed",
 		"closed/f": "closed/f"} {
-		err := Pack(io.Discard, dir+"/"+path)
+		err := Pack(t.Context(), io.Discard, dir+"/"+path)
 		isFault(t, err, syscall.EACCES)
 		require.ErrorContains(t, err, dir+"/"+at)
 	}

@@ -27,6 +27,16 @@ func hardLinked(info fs.FileInfo) (fileID, bool) {
 	return fileID{uint64(st.Dev), uint64(st.Ino)}, true
 }
 
+// allocated returns how many bytes of a file the file system says to have stored. ok is false if
+// it does not say so.
+func allocated(info fs.FileInfo) (n int64, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int64(st.Blocks) * 512, true
+}
+
 func mkfifo(path string) error { return unix.Mkfifo(path, 0o600) }
 
 // A directory makes files in a directory. It does not use package os, which makes twice as many

@@ -15,6 +15,8 @@ type fileID struct{}
 
 func hardLinked(fs.FileInfo) (fileID, bool) { return fileID{}, false }
 
+func allocated(fs.FileInfo) (int64, bool) { return 0, false }
+
 func mkfifo(string) error { return errors.ErrUnsupported }
 
 // A directory makes files in a directory.

@@ -18,14 +18,16 @@ import (
 
 // servePack serves a PackChannel.
 func (c *conn) servePack(nc ssh.NewChannel) {
-	c.serveCopy(nc, string(nc.ExtraData()), func(ch ssh.Channel, path string) error {
-		return archive.Pack(ch, path)
+	c.serveCopy(nc, string(nc.ExtraData()), func(ctx context.Context, ch ssh.Channel,
+		path string) error {
+		return archive.Pack(ctx, ch, path)
 	})
 }
 
 // serveUnpack serves an UnpackChannel.
 func (c *conn) serveUnpack(nc ssh.NewChannel) {
-	c.serveCopy(nc, string(nc.ExtraData()), func(ch ssh.Channel, path string) error {
+	c.serveCopy(nc, string(nc.ExtraData()), func(_ context.Context, ch ssh.Channel,
+		path string) error {
 		err := archive.Unpack(context.Background(), ch, path, archive.Options{Trusted: true})
 		if err == nil {
 			_, err = io.Copy(io.Discard, ch)
@@ -44,7 +46,7 @@ func (c *conn) serveUnpackSmall(nc ssh.NewChannel) {
 		nc.Reject(ssh.ConnectionFailed, "no small archive")
 		return
 	}
-	c.serveCopy(nc, small.Path, func(_ ssh.Channel, path string) error {
+	c.serveCopy(nc, small.Path, func(_ context.Context, _ ssh.Channel, path string) error {
 		return archive.Unpack(context.Background(), bytes.NewReader(small.Archive), path,
 			archive.Options{Trusted: true})
 	})
@@ -55,9 +57,9 @@ func (c *conn) serveUnpackSmall(nc ssh.NewChannel) {
 // client would take an answer for the result of the copy.
 var errCopyAbandoned = errors.New("the client no longer waits for the copy")
 
-// serveCopy makes a copy, and tells the client the result.
+// serveCopy makes a copy, and tells the client the result. do's ctx ends with the channel.
 func (c *conn) serveCopy(nc ssh.NewChannel, path string,
-	do func(ch ssh.Channel, path string) error) {
+	do func(ctx context.Context, ch ssh.Channel, path string) error) {
 	path = archive.ExpandHome(path, c.s.homeDir())
 	ch, requests, err := nc.Accept()
 	if err != nil {
@@ -66,9 +68,13 @@ func (c *conn) serveCopy(nc ssh.NewChannel, path string,
 	defer ch.Close()
 	c.s.threads.addCopies(1)
 	defer c.s.threads.addCopies(-1)
-	go ssh.DiscardRequests(requests)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		ssh.DiscardRequests(requests)
+	}()
 	var failure []byte
-	if err := do(ch, path); err == errCopyAbandoned {
+	if err := do(ctx, ch, path); err == errCopyAbandoned {
 		return
 	} else if err != nil {
 		if errors.Is(err, io.EOF) {

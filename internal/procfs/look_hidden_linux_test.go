@@ -132,7 +132,7 @@ func TestHiddenRelay(t *testing.T) {
 	}
 	t.Run("nobody", func(t *testing.T) {
 		s := startSession(t)
-		s.run("sudo -u nobody sleep 60")
+		s.run("sudo -u nobody sleep 600")
 		s.until(func(l proc.Look) bool { return inRelay(l) && hasSleepingSleep(s.pid) })
 		for range 20 {
 			l := Look(s.pid)

@@ -87,7 +87,7 @@ func TestI386(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := i386Program(t, c.number, c.args, c.data)
 			s := startSession(t)
-			s.run(path + "; sleep 60")
+			s.run(path + "; sleep 600")
 			if c.waits {
 				s.until(func(l proc.Look) bool {
 					return len(l.Waits) == 1 && l.Waits[0].Name == "i386" &&

@@ -84,12 +84,12 @@ threading.Event().wait()`)},
 	{name: "a child asks", command: "bash -c '(read x); :'"},
 	{name: "a child works", notAlone: true, othersRun: true, command: py(pump +
 		"import subprocess; pump(); subprocess.run(['sleep','60'])")},
-	{name: "a child is stopped", command: "bash -c 'sleep 60 & kill -STOP $!; read x; :'"},
+	{name: "a child is stopped", command: "bash -c 'sleep 600 & kill -STOP $!; read x; :'"},
 	{name: "a child works beside", othersRun: true,
-		command: "bash -c 'sleep 60 & read x; :'"},
-	{name: "a job works", command: "sleep 60 & read x"},
+		command: "bash -c 'sleep 600 & read x; :'"},
+	{name: "a job works", command: "sleep 600 & read x"},
 	{name: "one child asks, one works", notAlone: true, othersRun: true,
-		command: "bash -c 'read x <$TERMINAL & sleep 60 & wait'"},
+		command: "bash -c 'read x <$TERMINAL & sleep 600 & wait'"},
 	{name: "event loop with a child", notAlone: true, othersRun: true, command: py(pump +
 		"import subprocess; r,w=os.pipe(); os.set_blocking(w,False); " +
 		"signal.signal(signal.SIGCHLD,print); signal.set_wakeup_fd(w); " +
@@ -97,7 +97,7 @@ threading.Event().wait()`)},
 	{name: "a pipe from a child that asks", command: py(pump + `r,w=os.pipe()
 if not os.fork(): os.write(w,os.read(0,9))
 os.close(w); os.read(r,9)`)},
-	{name: "a pipe to one that works", othersRun: true, command: "cat | sh -c 'sleep 60; :'"},
+	{name: "a pipe to one that works", othersRun: true, command: "cat | sh -c 'sleep 600; :'"},
 
 	{name: "pause", command: py(pump + "pump(); signal.pause()"), notAlone: true},
 	{name: "alarm", command: py(pump + "pump(); signal.alarm(60); libc.pause()"), notAlone: true},
@@ -131,7 +131,7 @@ if not os.fork(): a.close(); b.recv(9)
 b.close(); select.select([0,a],[],[])`)},
 	{name: "FIFO of its own", command: "mkfifo f; " + py(pump+
 		"f=os.open('f',os.O_RDWR); select.select([0,f],[],[])")},
-	{name: "FIFO of a job", notAlone: true, command: "mkfifo f; sleep 60 >f & " + py(pump+
+	{name: "FIFO of a job", notAlone: true, command: "mkfifo f; sleep 600 >f & " + py(pump+
 		"f=os.open('f',os.O_RDONLY); select.select([0,f],[],[])")},
 	{name: "a lock", notAlone: true, command: py(pump + `f,g=open('f','w'),open('f','w')
 fcntl.flock(f,2); thread(fcntl.flock,g,2); os.read(0,9)`)},
@@ -144,9 +144,9 @@ fcntl.flock(f,2); thread(fcntl.flock,g,2); os.read(0,9)`)},
 	{name: "Go listens", command: goRun("listen"), notAlone: true},
 
 	{name: "work beside a relay", needs: "script", othersRun: true,
-		command: "script -qc cat /dev/null | sh -c 'sleep 60; :'"},
+		command: "script -qc cat /dev/null | sh -c 'sleep 600; :'"},
 	{name: "work behind a relay", needs: "script", othersRun: true,
-		command: "script -qc \"bash -c 'sleep 60 & read x; :'\" /dev/null"},
+		command: "script -qc \"bash -c 'sleep 600 & read x; :'\" /dev/null"},
 }
 
 // selects is a program that selects its terminal and the descriptor that the expression makes.

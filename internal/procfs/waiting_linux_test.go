@@ -153,21 +153,21 @@ func TestWaitAfterContinue(t *testing.T) {
 }
 
 var neverWaiting = []struct{ name, needs, command string }{
-	{"sleep", "", "sleep 60"},
+	{"sleep", "", "sleep 600"},
 	{"busy", "", "bash -c 'while :; do :; done'"},
-	{"pipe", "", "bash -c 'read x < <(sleep 60)'"},
-	{"pipe with a limit", "", "read -t 60 x < <(sleep 60)"},
+	{"pipe", "", "bash -c 'read x < <(sleep 600)'"},
+	{"pipe with a limit", "", "read -t 600 x < <(sleep 600)"},
 	{"fifo", "", "mkfifo f; exec 5<>f; bash -c 'read x <f'"},
 	{"raw, select of a pipe", python, "stty -icanon -echo; " +
 		py("import os,select; select.select([os.pipe()[0]],[],[])")},
 	{"poll for hang-up", python, py("import select; p=select.poll(); p.register(0,0); p.poll()")},
 	{"poll in the background", python, py("import select; p=select.poll(); p.register(0,1); "+
-		"p.poll()") + " & sleep 60"},
-	{"background", "", "cat & sleep 60"},
-	{"script", "script", "script -qc 'sleep 60' /dev/null"},
-	{"sudo", "sudo", "sudo sleep 60"},
-	{"socat", "socat", "socat - EXEC:'sleep 60',pty,setsid,ctty"},
-	{"tmux", "tmux", "TERM=xterm tmux -L ss$$ -f /dev/null new-session 'sleep 60'"},
+		"p.poll()") + " & sleep 600"},
+	{"background", "", "cat & sleep 600"},
+	{"script", "script", "script -qc 'sleep 600' /dev/null"},
+	{"sudo", "sudo", "sudo sleep 600"},
+	{"socat", "socat", "socat - EXEC:'sleep 600',pty,setsid,ctty"},
+	{"tmux", "tmux", "TERM=xterm tmux -L ss$$ -f /dev/null new-session 'sleep 600'"},
 	{"master without anybody", python, py("import os,tty; tty.setraw(0); " +
 		"m=os.open('/dev/ptmx',os.O_RDWR); os.read(0,1)")},
 }

@@ -39,7 +39,7 @@ func (p *Place) Fork(ctx context.Context, from place.Attached, requests []place.
 	}
 	all := make([]place.Created, len(boxes))
 	for i, b := range boxes {
-		all[i] = place.Created{Box: b, Handle: b.ContainerID()}
+		all[i] = place.Created{Box: b, Handle: b.ContainerID(), Kept: place.Kept(b.Kept())}
 	}
 	return all, nil
 }

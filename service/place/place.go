@@ -118,6 +118,9 @@ type Request struct {
 	// box: "Idle", "Session" or "MaxRunning". It is empty if the service will not. A Place that
 	// cannot pause boxes refuses a Request that has it.
 	PausedBy string
+	// PauseAtEnd says that the box's Note will have it. A Place that cannot pause boxes refuses
+	// such a Request: see Note.PauseAtEnd.
+	PauseAtEnd bool
 	// Egress says that the service will attach package egress to the box, by Listen. Then
 	// Config.Network is "none". A Place whose boxes have routes nevertheless, or cannot Listen,
 	// refuses such a Request. One whose boxes have sshbox.Config.Outward sets it.
@@ -142,6 +145,8 @@ type Attached interface {
 type Created struct {
 	Box    Attached
 	Handle string
+	// Kept is KeptAll if what runs in the box was copied too. Default: KeptShells.
+	Kept Kept
 }
 
 // A Record is what a Place knows about a box.

@@ -34,7 +34,7 @@ type Kept string
 const (
 	KeptNothing Kept = ""       // the box has not been resumed
 	KeptAll     Kept = "all"    // its files, shells, variables and programs
-	KeptShells  Kept = "shells" // its files, shells and variables: it is a copy, made by Fork
+	KeptShells  Kept = "shells" // its files, shells and variables: Fork has made it
 	KeptFiles   Kept = "files"  // its files; its programs had ended
 )
 

@@ -19,6 +19,9 @@ func (p *Place) config(r place.Request) (kubebox.Config, error) {
 	if err := refuse(r); err != nil {
 		return c, err
 	}
+	if err := checkEnd(r.PauseAtEnd); err != nil {
+		return c, err
+	}
 	set(&c.Image, of.Image)
 	set(&c.Linger, of.Linger)
 	set(&c.Pull, kubebox.PullPolicy(of.Pull))
@@ -69,6 +72,8 @@ func refuse(request place.Request) error {
 		asked       bool
 		field, text string
 	}{
+		{c.Snapshot != "", "Config.Snapshot", "a Spec's is on a Docker engine: name an image, or " +
+			"give a snapshot of a pod in the Config of pods.New"},
 		{c.Entrypoint, "Config.Entrypoint", "a pod runs nothing beside the box"},
 		{c.Progress != nil, "Config.Progress", elsewhere},
 		{c.RegistryAuth != "", "Config.RegistryAuth", "give the names of secrets with " +

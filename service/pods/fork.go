@@ -12,6 +12,6 @@ import (
 // Fork implements place.Place.
 func (p *Place) Fork(context.Context, place.Attached, []place.Request, sandbox.LossKind) (
 	[]place.Created, error) {
-	return nil, fmt.Errorf("%w: a cluster cannot copy pods: start another box, and copy what it "+
-		"needs by CopyFrom and CopyTo", errors.ErrUnsupported)
+	return nil, fmt.Errorf("%w: a cluster cannot copy pods: Start another box, and copy what "+
+		"it needs by CopyFrom and CopyTo", errors.ErrUnsupported)
 }

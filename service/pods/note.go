@@ -74,9 +74,8 @@ func (p *Place) patch(ctx context.Context, handle string, operations ...operatio
 // Note implements place.Place. The API server compares versions, so a note replaces only the note
 // that its caller has read.
 func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
-	if n.PauseAtEnd {
-		return &service.InvalidError{Field: "StartOptions.PauseAtEnd", Reason: "pods cannot be " +
-			"paused: leave it out, and the box is removed at its end"}
+	if err := checkEnd(n.PauseAtEnd); err != nil {
+		return err
 	}
 	old := strconv.FormatInt(n.Version, 10)
 	n.Version++
@@ -89,6 +88,15 @@ func (p *Place) Note(ctx context.Context, handle string, n place.Note) error {
 		annotation("add", noteNote, string(text)))
 	if err != nil {
 		return fmt.Errorf("write a note on the box: %w", err)
+	}
+	return nil
+}
+
+// checkEnd returns an error if a box is to be paused at its end.
+func checkEnd(pause bool) error {
+	if pause {
+		return &service.InvalidError{Field: "StartOptions.PauseAtEnd", Reason: "pods cannot be " +
+			"paused: leave it out, and the box is removed at its end"}
 	}
 	return nil
 }

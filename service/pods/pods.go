@@ -145,12 +145,15 @@ func (p *Place) Resume(ctx context.Context, handle, _ string) (place.Kept, error
 
 // Suspend implements place.Place.
 func (p *Place) Suspend(context.Context, string) (string, error) {
-	return "", fmt.Errorf("%w: a cluster cannot write pods to disk", errors.ErrUnsupported)
+	return "", fmt.Errorf("%w: a cluster cannot write pods to disk: copy what it has to keep by "+
+		"CopyFrom, and Delete the box", errors.ErrUnsupported)
 }
 
 // Snapshot implements place.Place.
 func (p *Place) Snapshot(context.Context, string) (string, error) {
-	return "", fmt.Errorf("%w: a cluster cannot make images of pods", errors.ErrUnsupported)
+	return "", fmt.Errorf("%w: a cluster cannot make images of pods: build an image that has what "+
+		"the boxes need, and name it in a spec, or copy files by CopyFrom and CopyTo",
+		errors.ErrUnsupported)
 }
 
 // found returns what an error of the API server means: place.ErrNotFound if there is no such pod.

@@ -132,7 +132,8 @@ function show(box) {
   c.status.className = 'status ' + box.status;
   set(c.detail, box.status_detail || '');
   set(c.when, [box.pauses_at && 'pauses ' + until(box.pauses_at) + ' without use',
-    box.ends_at && 'is removed ' + until(box.ends_at)].filter(Boolean).join(', '));
+    box.ends_at && (running && box.pause_at_end ? 'is paused ' : 'is removed ') +
+    until(box.ends_at)].filter(Boolean).join(', '));
   c.use.hidden = !running;
   for (const b of [c.terminal, c.files, c.jobs, c.pause]) b.hidden = !running;
   c.resume.hidden = box.status !== 'PAUSED';

@@ -46,7 +46,7 @@ func Finish(p shellbox.Process) (r Result) {
 // Run runs a program to its end, with no input.
 func Run(t testing.TB, h shellbox.Host, p shellbox.Program) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	proc, err := h.Start(ctx, p)
 	require.NoError(t, err)

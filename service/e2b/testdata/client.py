@@ -229,7 +229,7 @@ def control_plane():
     again = ask("POST", at + "/connect", {"timeout": 60})
     shape("connected", again, SANDBOX, SANDBOX_MORE)
     check("token", again["envdAccessToken"] == box["envdAccessToken"], again)
-    ask("POST", f"/v2{at}/connect", {"timeout": 60})
+    ask("POST", f"/v2{at}/connect", {"timeout": 600})  # its end must not come before that of all
     ask("DELETE", "/sandboxes/" + newer["sandboxID"], want=204)
     ask("DELETE", "/sandboxes/" + newer["sandboxID"], want=404)
     ask("GET", "/sandboxes/" + newer["sandboxID"], want=404)
@@ -258,7 +258,7 @@ def ends_and_copies():
     check("network", "network" not in ask("GET", at))
     d = Data(box)
     d.run("echo kept >/tmp/kept")
-    forks = ask("POST", at + "/fork", {"timeout": 60, "count": 2}, want=201)
+    forks = ask("POST", at + "/fork", {"timeout": 600, "count": 2}, want=201)
     check("forks", len(forks) == 2, forks)
     for fork in forks:
         shape("fork", fork, {"sandbox": dict})

@@ -121,7 +121,9 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		return err
 	}
 	defer done()
-	src := &source{write: func(w io.Writer) error { return archive.Pack(w, hostPath) }}
+	src := &source{write: func(ctx context.Context, w io.Writer) error {
+		return archive.Pack(ctx, w, hostPath)
+	}}
 	if c := f.box.Copier(); c != nil {
 		err = c.Unpack(ctx, to, func(w io.Writer) error { return src.pack(ctx, w) })
 		if err != nil {
@@ -136,7 +138,7 @@ func (f *Files) copyTo(ctx context.Context, hostPath, boxPath string) error {
 		if info.IsDir() {
 			kind = "dir"
 		}
-		src.write = func(w io.Writer) error {
+		src.write = func(_ context.Context, w io.Writer) error {
 			return archive.PackForTar(w, hostPath, tarRoot, tarEnd)
 		}
 		args := []string{to, name, ".sandshell-copy-" + rand.Text()}
@@ -176,7 +178,7 @@ func explainParent(err error, to string) error {
 // A source packs files directly into the writer at the other end. A pipe between the two would cost
 // a switch of goroutines for each piece.
 type source struct {
-	write func(io.Writer) error
+	write func(context.Context, io.Writer) error
 
 	mu      sync.Mutex
 	closed  bool
@@ -196,7 +198,7 @@ func (s *source) pack(ctx context.Context, w io.Writer) error {
 	s.mu.Unlock()
 	defer s.running.Done()
 	to := &errWriter{ctx: ctx, w: w}
-	err := s.write(to)
+	err := s.write(ctx, to)
 	if errors.As(err, &s.skipped) { // the archive is whole
 		return nil
 	}
