@@ -25,6 +25,10 @@ type Job interface {
 	// during the job and after it.
 	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
+	// Stderr is Logs for the standard error of a job that was started with [Pipes]. For a job on a
+	// terminal, whose outputs are one, the error is errors.ErrUnsupported.
+	Stderr(ctx context.Context, offset int64) (data []byte, next int64, err error)
+
 	// Status says how far the job has got: State is Running, Waiting (with Awaits and MayGoOn) or
 	// Exited. Output is empty: Logs has what the job has printed. Status does not wait for the job.
 	// It takes three looks at the job's processes, about 15 ms in all. A job that may go on by
@@ -43,7 +47,18 @@ type Job interface {
 	Until(ctx context.Context, opts ...ExecOption) (*Result, error)
 
 	// Input types text to the job's terminal. After the job's end it returns ErrIdle.
+	//
+	// For a job with [Pipes], Input writes text to its standard input. Input then returns when the
+	// sandbox has the text, which takes some 300 KiB in all from a program that does not read. If
+	// ctx ends before, the text goes its way all the same. What comes after the program has closed
+	// its input is dropped. After EndInput the error is io.ErrClosedPipe.
 	Input(ctx context.Context, text string) error
+
+	// EndInput ends the standard input of a job with [Pipes], after what Input has written: the
+	// program reads it, and then the end. Before, it finds no end, also if the connection to the
+	// sandbox is cut. Ending it again does nothing. After the job's end, EndInput returns ErrIdle.
+	// For a job on a terminal, the error is errors.ErrUnsupported: Input types "\x04" there.
+	EndInput(ctx context.Context) error
 
 	// Signal sends sig to the job's foreground process group. A shell of the job that waits for a
 	// program, and has no trap for sig, gets it only if it goes on when the program has ended: a
@@ -51,10 +66,14 @@ type Job interface {
 	// 10 s later gets nothing.) After the job's end Signal returns os.ErrProcessDone. A job that is
 	// stopped (SIGSTOP, SIGTSTP) has ended, with 128 and the signal's number as its status: nothing
 	// could make it go on.
+	//
+	// With [Pipes], sig goes to the process group of the job, with its shell. What has a group of
+	// its own (setsid) does not get it. A job that is stopped has not ended: SIGCONT makes it go
+	// on.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
 	// Resize changes the size of the job's terminal; programs on it get SIGWINCH. After the job's
-	// end it returns os.ErrProcessDone.
+	// end it returns os.ErrProcessDone. With [Pipes], the error is errors.ErrUnsupported.
 	Resize(ctx context.Context, rows, cols int) error
 
 	// Kill kills the command and all its descendants, with SIGHUP and SIGTERM first and SIGKILL a

@@ -153,6 +153,7 @@ type SessionOptions struct {
 	Rows, Cols int         // of the terminal; 0 with Like: those of its terminal
 	MaxLog     int64       // in bytes
 	LogTo      []io.Writer // each gets all output
+	Pipes      bool        // refuse it in Open
 	Like       Session     // nil: none; refuse it where it cannot be done
 	Accept     LossKind    // what Like may lose
 }
@@ -224,6 +225,22 @@ func LogTo(w io.Writer) SessionOption {
 			o.LogTo = append(o.LogTo, w)
 		}
 	}
+}
+
+// Pipes starts a job on three pipes in place of a terminal. So its standard output and its standard
+// error are apart, and its input is what Job.Input writes and ends with Job.EndInput. Logs has the
+// standard output, and so have Until, Wait and Tee; Stderr has the standard error, with a log of
+// its own of the same bound. LogTo gets both as they come.
+//
+// The sandbox's shell runs the command, without a terminal and not interactive; Linux allows it 128
+// KiB. Size has no meaning. State is never Waiting, and Cwd is empty. Timeout kills as Job.Kill
+// does. The job ends when its shell has ended and both outputs have. If a process that the command
+// has left in the background holds one open, the job ends when nothing has come for two seconds,
+// and what that process prints later is lost: redirect its output.
+//
+// Open refuses Pipes. With Like, the error is errors.ErrUnsupported.
+func Pipes() SessionOption {
+	return func(o *SessionOptions) { o.Pipes = true }
 }
 
 // User runs the session's shell, or the job, as another user, also after the shell has been

@@ -160,6 +160,9 @@ func (p *program) detachLocked(a *attachment) {
 		delete(p.attached, a.owner)
 	}
 	p.out.unfollow(a)
+	if p.err != nil {
+		p.err.unfollow(a)
+	}
 	p.turn.Send()
 	go func() { // frees the goroutines of this attachment
 		p.out.wake()

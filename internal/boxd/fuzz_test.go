@@ -183,10 +183,12 @@ func FuzzProgramRequest(f *testing.F) {
 		if kind == wire.ReleaseRequest {
 			return
 		}
-		p := &program{in: newInput(), out: newOutput(0), err: newOutput(0)}
+		a := &attachment{owner: new(owner)}
+		p := &program{in: newInput(), out: newOutput(0), err: newOutput(0), owner: a.owner,
+			sources: map[*owner]sources{}}
 		p.out.write(make([]byte, 100))
-		p.in.enqueue(p.in.source(), make([]byte, 10), new(attachment))
-		p.request(nil, &ssh.Request{Type: kind, Payload: payload})
+		p.in.enqueue(p.sourceOf(a.owner).in, make([]byte, 10), a)
+		p.request(a, &ssh.Request{Type: kind, Payload: payload})
 		if p.out.acked < 0 || p.out.acked > 100 || p.err.acked != 0 {
 			t.Errorf("%d and %d bytes are acknowledged", p.out.acked, p.err.acked)
 		}

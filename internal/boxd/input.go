@@ -15,12 +15,13 @@ type input struct {
 	change  *sync.Cond
 	queue   []piece
 	queued  int
-	taken   int64 // how many bytes have been received from all clients
-	endsAt  int64 // how many bytes there are in total; -1 if that is not known yet
-	stopped bool  // nothing more is written to the program
-	dropped int   // how many bytes were dropped since resetDropped
-	line    bool  // in a terminal's usual modes, what was received last ends a line
-	quoted  bool  // there was a key that quotes the next one
+	taken   int64   // how many bytes have been received from all clients
+	ends    *source // the input ends with endsAt bytes of it; nil if that is not known yet
+	endsAt  int64
+	stopped bool // nothing more is written to the program
+	dropped int  // how many bytes were dropped since resetDropped
+	line    bool // in a terminal's usual modes, what was received last ends a line
+	quoted  bool // there was a key that quotes the next one
 }
 
 // A source is one owner's part of an input. Its offsets count what the owner has sent, from what
@@ -47,7 +48,7 @@ func (i *input) source() *source {
 const inputMax = 64 << 10
 
 func newInput() *input {
-	i := &input{endsAt: -1}
+	i := &input{}
 	i.change = sync.NewCond(&i.mu)
 	return i
 }
@@ -94,11 +95,14 @@ func (i *input) wholeLines() (total int64, ok bool) {
 	return i.taken, i.queued == 0 && !i.stopped && (i.taken == 0 || i.line && !i.quoted)
 }
 
-// setEnd says that the input ends after total bytes.
-func (i *input) setEnd(total int64) {
+// setEnd says that the input ends after total bytes of a source, and what has come from the others
+// until then. The first end counts.
+func (i *input) setEnd(from *source, total int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.endsAt = total
+	if i.ends == nil {
+		i.ends, i.endsAt = from, total
+	}
 	i.change.Broadcast()
 }
 
@@ -192,10 +196,12 @@ func (i *input) drain(w io.WriteCloser) {
 	defer w.Close()
 	for {
 		i.mu.Lock()
-		for len(i.queue) == 0 && !i.stopped && i.taken != i.endsAt {
+		for len(i.queue) == 0 && !i.stopped && (i.ends == nil || i.ends.taken < i.endsAt) {
 			i.change.Wait()
 		}
 		if len(i.queue) == 0 {
+			i.stopped = true // what another client sends later is dropped
+			i.change.Broadcast()
 			i.mu.Unlock()
 			return
 		}
@@ -216,6 +222,9 @@ func (i *input) drain(w io.WriteCloser) {
 
 // sources are an owner's inputs of a program.
 type sources struct{ in, commands *source }
+
+// sourcesOf returns the inputs of an attachment's owner.
+func (p *program) sourcesOf(a *attachment) sources { return p.sourceOf(a.owner) }
 
 // sourceOf returns an owner's inputs.
 func (p *program) sourceOf(o *owner) sources {

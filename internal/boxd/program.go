@@ -168,10 +168,10 @@ func (s *server) startProgram(id string, start *wire.Start) (*program, error) {
 	if start.Rows > 0 {
 		err = p.onTerminal(prepared, start.Commands)
 	} else {
-		err = p.onPipes(prepared, start.Joined)
+		err = p.onPipes(prepared, start.Joined, start.Spool)
 	}
 	if err != nil {
-		p.out.free()
+		p.freeOutputs()
 		return nil, err
 	}
 	go func() {
@@ -243,10 +243,23 @@ func openCommands() (theirs *os.File, ours *direct, err error) {
 	return theirs, ours, nil
 }
 
+// freeOutputs drops what is kept of the outputs. No reader is left.
+func (p *program) freeOutputs() {
+	p.out.free()
+	if p.err != nil {
+		p.err.free()
+	}
+}
+
 // onPipes starts the program on three pipes, or on sockets in their place. If joined, both outputs
-// go to the second.
-func (p *program) onPipes(what *prepared, joined bool) error {
+// go to the second. If spool is above 0, the error output is a spool, too.
+func (p *program) onPipes(what *prepared, joined bool, spool int64) (err error) {
 	p.err = newOutput(0)
+	if spool > 0 {
+		if p.err, err = newSpool(spool); err != nil {
+			return err
+		}
+	}
 	ours, theirs, err := what.openStreams()
 	if err != nil {
 		return err
@@ -288,12 +301,12 @@ func (p *program) request(a *attachment, r *ssh.Request) {
 	case wire.InputEndRequest:
 		var total wire.Total
 		if ssh.Unmarshal(r.Payload, &total) == nil && p.master == nil {
-			p.in.setEnd(int64(total.Bytes))
+			p.in.setEnd(p.sourcesOf(a).in, int64(total.Bytes))
 		}
 	case wire.CommandsEndRequest:
 		var total wire.Total
 		if ssh.Unmarshal(r.Payload, &total) == nil && p.commands != nil {
-			p.commands.setEnd(int64(total.Bytes))
+			p.commands.setEnd(p.sourcesOf(a).commands, int64(total.Bytes))
 		}
 	case "window-change":
 		var w wire.Window

@@ -49,7 +49,7 @@ func (p *program) forgetIfDone() {
 	delete(p.s.programs, p.id)
 	p.s.mu.Unlock()
 	if there {
-		p.out.free()
+		p.freeOutputs()
 	}
 }
 

@@ -41,7 +41,9 @@ type Kept struct {
 	Note       string      // the text of the last SetNote
 	Rows, Cols int         // of its terminal; 0 if it has none
 	Backlog    int64       // how many bytes of its output can be read already
-	Skipped    int64       // how many bytes before those are no longer kept
+	// Skipped is how many bytes before those are no longer kept. If bytes of the standard error are
+	// not, its first Read returns a SkippedError.
+	Skipped int64
 }
 
 // A Forgetter is a KeptProcess whose Keeper keeps the output of a Program.Spool after Close.
@@ -50,8 +52,8 @@ type Forgetter interface {
 	Forget(ctx context.Context) error
 }
 
-// A SkippedError is the error of a Read of a process's Stdout where the next bytes are no longer
-// kept. The next Read continues after them.
+// A SkippedError is the error of a Read of a process's Stdout or Stderr where the next bytes are no
+// longer kept. The next Read continues after them.
 type SkippedError struct{ Bytes int64 }
 
 func (e *SkippedError) Error() string {

@@ -23,6 +23,7 @@ func (s *suite) background(t *testing.T) {
 		{"35_Ends", jobEnds},
 		{"35_Unread", unread},
 		{"35_Input", jobInput},
+		{"35_Pipes", jobPipes},
 		{"35_Resize", jobResize},
 		{"35_Status", jobStatus},
 		{"35_Until", jobUntil},

@@ -48,6 +48,9 @@ func (b *Box) shutDown() error {
 		s.Fail(sandbox.ErrClosed)
 	}
 	if len(sessions)+len(jobs) > 0 && !detached {
+		for _, s := range sessions {
+			s.EndTree()
+		}
 		b.processes.KillMarked(b.env.Mark)
 	}
 	for _, s := range sessions {

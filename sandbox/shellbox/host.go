@@ -64,7 +64,7 @@ type Program struct {
 	Joined bool
 
 	// Spool is a hint for hosts whose programs outlive a connection: keep the last Spool bytes of
-	// the output, and do not make the program wait while the output has no reader. 0: no hint.
+	// each output, and do not make the program wait while the output has no reader. 0: no hint.
 	Spool int64
 }
 

@@ -2,6 +2,7 @@ package shellbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -55,6 +56,13 @@ func (b *Box) openSession(ctx context.Context, id string, j *session.Job,
 		return nil, err
 	}
 	defer done()
+	switch {
+	case opts.Pipes && j == nil:
+		return nil, errors.New("Pipes is an option of Background: a session has a terminal")
+	case opts.Pipes && opts.Like != nil:
+		return nil, fmt.Errorf("%w: Pipes with Like: what a shell has only goes to a shell on a "+
+			"terminal", errors.ErrUnsupported)
+	}
 	named := opts
 	like, err := b.like(ctx, &opts)
 	if err != nil {

@@ -34,10 +34,11 @@ func (b *Box) newShared() *session.Box {
 	return shared
 }
 
-// startShell starts the shell of a session.
+// startShell starts the shell of a session, or of a job on pipes.
 func (b *Box) startShell(ctx context.Context, p session.Program) (session.Process, error) {
-	return b.host.Start(ctx, Program{
-		Args: p.Args, Dir: p.Dir, Env: p.Env, User: p.User, Spool: p.Spool,
-		Terminal: &Terminal{Rows: p.Rows, Cols: p.Cols, Commands: true},
-	})
+	program := Program{Args: p.Args, Dir: p.Dir, Env: p.Env, User: p.User, Spool: p.Spool}
+	if !p.Pipes {
+		program.Terminal = &Terminal{Rows: p.Rows, Cols: p.Cols, Commands: true}
+	}
+	return b.host.Start(ctx, program)
 }

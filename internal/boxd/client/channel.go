@@ -287,10 +287,13 @@ func (r *remote) useChannel(ctx context.Context, ch *channel, state wire.State) 
 			r.commandsBefore = int64(state.Commands)
 		}
 		r.backlog = int64(state.OutTotal - state.Stdout)
+		r.skipped[1] = int64(state.Stderr) // for the standard output, Kept.Skipped says so
 	}
-	if gone := int64(state.Stdout) - r.read[0]; gone > 0 {
-		r.skipped += gone
-		r.read[0] = int64(state.Stdout)
+	for i, begins := range [2]uint64{state.Stdout, state.Stderr} {
+		if gone := int64(begins) - r.read[i]; gone > 0 {
+			r.skipped[i] += gone
+			r.read[i] = int64(begins)
+		}
 	}
 	r.inputsTakenLocked(int64(state.Input), int64(state.Commands))
 	if err := r.resendLocked(ch); err != nil {

@@ -151,6 +151,22 @@ func (r *remote) resendLocked(ch *channel) error {
 	return nil
 }
 
+// endInputs sends again where the inputs end that have been closed: Close may not have sent it yet.
+func (r *remote) endInputs(ch *channel) {
+	r.mu.Lock()
+	var ends [2]int64
+	var closed [2]bool
+	for i := range r.inputs {
+		ends[i], closed[i] = r.inputs[i].totalLocked(), r.inputs[i].closed
+	}
+	r.mu.Unlock()
+	for i, end := range ends {
+		if closed[i] {
+			ch.endInput(i, end)
+		}
+	}
+}
+
 // write sends a piece of the input with that number.
 func (ch *channel) write(number int, p []byte) (int, error) {
 	if number == toProgram {

@@ -27,8 +27,8 @@ func (o remoteOutput) Read(p []byte) (int, error) {
 	for {
 		r.mu.Lock()
 		ch, resumed := r.channel, r.resumed.Wait()
-		if gone := r.skipped; gone > 0 && o.i == 0 {
-			r.skipped = 0
+		if gone := r.skipped[o.i]; gone > 0 {
+			r.skipped[o.i] = 0
 			r.mu.Unlock()
 			return 0, &hostapi.SkippedError{Bytes: gone}
 		}

@@ -46,7 +46,7 @@ type remote struct {
 	acked          [2]int64         // how many of them boxd has been told of
 	backlog        int64            // bytes of standard output that boxd had at the first State
 	oldest         int64            // the offset at which the backlog begins
-	skipped        int64            // bytes of standard output that boxd no longer had after a cut
+	skipped        [2]int64         // bytes of each output that boxd no longer had
 	commandsBefore int64            // bytes of commands that boxd had from earlier clients
 	size           wire.Window
 	reports        bool             // boxd sends reports
@@ -281,6 +281,7 @@ func (r *remote) letGo(left bool) {
 	r.end(left, func(ch *channel) {
 		if left {
 			r.sendNote(ch)
+			r.endInputs(ch)
 		} else {
 			ch.Channel.SendRequest(wire.ReleaseRequest, false, nil)
 		}

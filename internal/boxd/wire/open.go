@@ -74,7 +74,7 @@ type Start struct {
 	Commands   bool   // the standard input is a socket for a shell's commands, not the terminal
 	First      []byte // what Commands begin with: it counts as sent by the client
 	Note       []byte // the text that is kept with the program, until a NoteRequest
-	Spool      int64  // how many bytes of the last output to keep, in a kept box also after release
+	Spool      int64  // how many last bytes of each output to keep, in a kept box after release too
 	// Name is what the program is to all owners, such as session-3. boxd fails with EEXIST if a
 	// program that runs has the name. If New is set, it also fails if a program ever had the name
 	// or a later one of its kind; Failure.Next then says which number is free.

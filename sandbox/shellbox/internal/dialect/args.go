@@ -24,6 +24,16 @@ func Args(shell []string) []string {
 	return append(slices.Clip(shell), "-i") // its commands come on a pipe
 }
 
+// Script returns the arguments of a shell that runs a command and nothing else. It reads the
+// startup files that the interactive shell reads, which is shellbox.Options.Shell, as far as such
+// a shell reads any.
+func Script(shell []string, command string) []string {
+	args := slices.DeleteFunc(slices.Clone(Args(shell)), func(arg string) bool {
+		return arg == "-i" || arg == "--noediting"
+	})
+	return append(args, "-c", command)
+}
+
 // IsShell reports whether args are those of one of Shells.
 func IsShell(args []string) bool {
 	name := path.Base(args[0])

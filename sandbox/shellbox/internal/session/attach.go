@@ -17,7 +17,10 @@ import (
 // shell before Attach.
 func FromNote(box *Box, n Note, rows, cols int) *Session {
 	opts := sandbox.NewSessionOptions()
-	opts.Rows, opts.Cols, opts.Env, opts.User = rows, cols, n.Env, n.User
+	opts.Env, opts.User, opts.Pipes = n.Env, n.User, n.Pipes
+	if !n.Pipes {
+		opts.Rows, opts.Cols = rows, cols
+	}
 	sandbox.MaxLog(n.MaxLog)(&opts)
 	var j *Job
 	if n.Job != "" {
@@ -34,7 +37,11 @@ func FromNote(box *Box, n Note, rows, cols int) *Session {
 // for its answer, or starts another one. After an error nothing of the session goes on here once
 // the process is detached and the session released.
 func (s *Session) Attach(ctx context.Context, k hostapi.Kept, n Note) error {
-	if s.job != nil {
+	switch {
+	case s.job != nil && n.Pipes:
+		s.attachOnPipes(k, n)
+		return nil
+	case s.job != nil:
 		s.attachJob(k, n)
 		return nil
 	}

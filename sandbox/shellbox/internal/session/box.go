@@ -72,12 +72,14 @@ type Box struct {
 	hostENV map[string]*string // the value of ENV that the host gives to a user's programs
 }
 
-// A Program is a shell for a host to start, on a terminal, with its commands on a pipe.
+// A Program is a shell for a host to start, on a terminal, with its commands on a pipe. If Pipes is
+// set, it is a shell with its command in Args, on three pipes.
 type Program struct {
 	Args       []string
 	Dir        string
 	Env        []string
 	User       string
+	Pipes      bool
 	Rows, Cols int   // of the terminal
 	Spool      int64 // as in shellbox.Program
 }
@@ -88,6 +90,7 @@ type Process interface {
 	Stdin() io.WriteCloser
 	Commands() io.WriteCloser
 	Stdout() io.Reader
+	Stderr() io.Reader // nil with a terminal
 	Resize(rows, cols int) error
 	Close() error
 }

@@ -48,6 +48,7 @@ func (s *Session) endErr() error {
 func (s *Session) Close() error {
 	if s.leaveBox() {
 		s.dropAway()
+		s.EndTree()
 		s.box.Processes.KillMarked(s.box.Env.MarkOf(s.id))
 	}
 	s.Release()

@@ -1,5 +1,5 @@
 // Package session is a sandbox's sessions. Each is a shell on a terminal, with one command under
-// way at a time. A job is a command in a session of its own.
+// way at a time. A job is a command in a session of its own, which may have pipes and no terminal.
 //
 // A sandbox makes a [Box] once, which says what sessions need of it, and then sessions by [New]. It
 // calls their exported methods, and they call the functions of the Box. Neither knows more of the
@@ -12,7 +12,7 @@
 //	a call       call.go waits for a command for one caller, question.go weighs its question
 //	output       terminal.go reads the terminal; screen.go shows it
 //	looks        watch.go looks while a call waits; kill.go ends a command
-//	a job        job.go jobstatus.go
+//	a job        job.go jobstatus.go; pipes.go: on pipes
 //	programs     note.go attach.go: what another program finds; renew.go: a copy is not the same;
 //	             turn.go idle.go interrupt.go: several at a time
 //	the end      close.go

@@ -61,8 +61,7 @@ func (s *Session) begin(ctx context.Context, c *command, o sandbox.ExecOptions) 
 // beginLocked begins a command.
 func (s *Session) beginLocked(ctx context.Context, c *command, o sandbox.ExecOptions) error {
 	if strings.ContainsRune(c.text, 0) {
-		return errors.New("a command cannot hold a NUL byte: write it as \\0 for printf, or " +
-			"copy a file in")
+		return errNULByte
 	}
 	if ctx == nil {
 		return errNoContext

@@ -20,13 +20,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/processes"
 )
 
-// A Job is a command in a session of its own. Its output goes to a spool. It implements
-// sandbox.Job, and may be used when it has begun.
+// A Job is a command in a session of its own, on the session's terminal or on pipes. Its output
+// goes to spools. It implements sandbox.Job, and may be used when it has begun.
 type Job struct {
 	command string
 	session *Session
 	cmd     *command
 	spool   *output.Spool
+	errors  *output.Spool // of a job on pipes: its standard error; else nothing comes
 	done    chan struct{}
 	kept    bool            // cmd keeps its output, for Until; session.mu guards it
 	result  *sandbox.Result // when done
@@ -36,7 +37,8 @@ type Job struct {
 
 // NewJob returns a job for New to make a session for. maxLog is as in sandbox.SessionOptions.
 func NewJob(command string, maxLog int64) *Job {
-	return &Job{command: command, spool: output.NewSpool(maxLog), done: make(chan struct{})}
+	return &Job{command: command, spool: output.NewSpool(maxLog), errors: output.NewSpool(maxLog),
+		done: make(chan struct{})}
 }
 
 // Begin begins the job's command in its session, which has started. If Begin fails, it closes the
@@ -45,11 +47,17 @@ func (j *Job) Begin(logTo []io.Writer) error {
 	s := j.session
 	j.newCommand()
 	s.mu.Lock()
-	err := s.beginLocked(context.Background(), j.cmd, sandbox.ExecOptions{Follow: logTo})
+	err := s.err
+	if !s.opts.Pipes {
+		err = s.beginLocked(context.Background(), j.cmd, sandbox.ExecOptions{Follow: logTo})
+	} else if err == nil {
+		j.cmd.follow(logTo)
+		s.beginOnPipesLocked(j.cmd, "command started")
+	}
 	s.mu.Unlock()
 	if err != nil {
 		s.Close()
-		j.spool.Close()
+		j.closeSpools()
 		return err
 	}
 	go j.run()
@@ -159,6 +167,9 @@ func (j *Job) Input(ctx context.Context, text string) error {
 	if err != nil {
 		return fmt.Errorf("input to %s: %w", j.session.id, err)
 	}
+	if j.session.opts.Pipes {
+		return j.writeInput(ctx, text)
+	}
 	j.session.mu.Lock()
 	defer j.session.mu.Unlock()
 	j.session.typeLocked(text)
@@ -179,6 +190,9 @@ func (j *Job) Signal(ctx context.Context, sig syscall.Signal) error {
 
 // signal signals the foreground of the job's terminal. The job's command may have ended, see kill.
 func (j *Job) signal(ctx context.Context, sig proc.Signal) error {
+	if j.session.opts.Pipes {
+		return j.signalGroup(sig)
+	}
 	j.session.mu.Lock()
 	sh := j.session.sh
 	bash := sh.dialect.Bash
@@ -258,7 +272,11 @@ func (j *Job) kill() {
 	select {
 	case <-sh.exited: // its id may be another process's
 	default:
-		j.session.box.Processes.EndDescendants(sh.pid, j.session.box.Grace)
+		if b := j.session.box; j.session.opts.Pipes {
+			b.Processes.Terminate(b.Processes.Tree(sh.pid), b.Grace)
+		} else {
+			b.Processes.EndDescendants(sh.pid, b.Grace)
+		}
 	}
 	j.session.box.Processes.KillMarked(j.session.box.Env.MarkOf(j.session.id))
 }
@@ -324,9 +342,14 @@ func (j *Job) Close() {
 	j.Release()
 }
 
-// Release frees the spool when the job has ended. A job ends with its session. After Release, calls
-// that read the output return sandbox.ErrClosed.
+// Release frees the spools when the job has ended. A job ends with its session. After Release,
+// calls that read the output return sandbox.ErrClosed.
 func (j *Job) Release() {
 	<-j.done
+	j.closeSpools()
+}
+
+func (j *Job) closeSpools() {
 	j.spool.Close()
+	j.errors.Close()
 }

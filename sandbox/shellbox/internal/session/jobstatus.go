@@ -86,7 +86,11 @@ func (j *Job) status(ctx context.Context) (*sandbox.Result, error) {
 		return nil, sandbox.ErrClosed
 	}
 	found := make(chan *sandbox.Result, 1)
-	err := j.session.spawn(func() { found <- j.look() })
+	look := j.look
+	if j.session.opts.Pipes {
+		look = j.running
+	}
+	err := j.session.spawn(func() { found <- look() })
 	if err == nil {
 		select {
 		case r := <-found:

@@ -35,6 +35,10 @@ func (s *Session) killLocked() {
 	}
 	s.advanceLocked(c, phase.KillBegan)
 	c.changed.Send()
+	if s.opts.Pipes {
+		s.readers.Go(s.job.kill)
+		return
+	}
 	k := &killing{s: s, c: c, sh: s.sh, command: processes.Command{
 		Shell: s.sh.pid, Mark: s.box.Env.MarkOf(s.id),
 		Background: c.background, Began: c.began, NotBefore: c.startedAfter,

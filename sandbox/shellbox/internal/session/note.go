@@ -28,6 +28,9 @@ func (s *Session) HandOver(ctx context.Context) error {
 	if err := sh.awaitWritten(ctx); err != nil {
 		return err
 	}
+	if s.hasInputEnded() {
+		sh.proc.Stdin().Close()
+	}
 	return sh.proc.(hostapi.KeptProcess).HandOver(ctx)
 }
 
@@ -62,9 +65,11 @@ type Note struct {
 	Job    string `json:",omitempty"` // the job's command; "": the session is no job's
 	MaxLog int64  `json:",omitempty"` // the job's
 	Env    []string
-	Added  []string `json:",omitempty"` // by AddEnv; only in the main session's note
-	User   string   `json:",omitempty"`
-	Secret string   // of the shell's markers
+	// Pipes: the job is on pipes. InputEnded: EndInput has been called.
+	Pipes, InputEnded bool     `json:",omitempty"`
+	Added             []string `json:",omitempty"` // by AddEnv; only in the main session's note
+	User              string   `json:",omitempty"`
+	Secret            string   // of the shell's markers
 	// Head is how many bytes the job's terminal showed before the output of its command.
 	Head int64 `json:",omitempty"`
 	// Given is the number of the last command whose result a call has returned. If this program is
@@ -145,7 +150,7 @@ func (s *Session) noteText(secret string, head int64, idle *idleNote) (string, e
 	n := Note{
 		Mark: s.box.Env.Mark, Dir: s.box.Dir, Shell: s.box.Shell, ID: s.id, Env: s.opts.Env,
 		User: s.opts.User, Secret: secret, Generation: s.seq / generation, Given: s.given,
-		Idle: idle, Renewal: s.renewal,
+		Idle: idle, Renewal: s.renewal, Pipes: s.opts.Pipes, InputEnded: s.inputEnded,
 	}
 	if s.sh != nil {
 		n.Pipe, n.Image, n.TTY = s.sh.pipe, s.sh.image, s.sh.dialect.TTY
@@ -166,9 +171,10 @@ func (s *Session) noteText(secret string, head int64, idle *idleNote) (string, e
 func (b *Box) Adopt(n Note) { b.Env.Mark, b.Dir, b.Shell = n.Mark, n.Dir, n.Shell }
 
 // ParseNote returns the note of a process on a terminal of that many rows. ok is false if the
-// process is no session's.
+// process is no session's and no job's.
 func ParseNote(rows int, text string) (n Note, ok bool) {
-	ok = rows > 0 && json.Unmarshal([]byte(text), &n) == nil && n.ID != ""
+	ok = json.Unmarshal([]byte(text), &n) == nil && n.ID != "" && n.Pipes == (rows == 0) &&
+		(!n.Pipes || n.Job != "")
 	return n, ok
 }
 

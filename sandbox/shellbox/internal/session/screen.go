@@ -98,6 +98,9 @@ func (j *Job) Resize(ctx context.Context, rows, cols int) error {
 	if err == nil {
 		err = j.check(ctx)
 	}
+	if err == nil && j.session.opts.Pipes {
+		err = fmt.Errorf("%w: it has pipes and no terminal", errors.ErrUnsupported)
+	}
 	if err == nil {
 		s := j.session
 		s.mu.Lock()

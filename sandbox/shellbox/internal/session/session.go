@@ -41,6 +41,7 @@ type Session struct {
 	restarted  bool // the shell ended between two commands: the next Result says so
 	rows, cols int
 	screen     *terminal.Tail
+	inputEnded bool     // of a job on pipes: EndInput has been called
 	alternate  bool     // the last command has left the alternate screen on
 	cmd        *command // the unfinished command, or nil
 	renewal    string   // a line that goes before the next command's; see Renew

@@ -17,10 +17,14 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox/internal/phase"
 )
 
-// Start starts the session's first shell in dir and waits until it can take commands. If Start
-// fails, the caller closes the session. The error wraps that of the Box's Start.
+// Start starts the session's first shell in dir and waits until it can take commands. For a job on
+// pipes it starts the command. If Start fails, the caller closes the session. The error wraps that
+// of the Box's Start.
 func (s *Session) Start(ctx context.Context, dir string) error {
 	s.opts.Dir = dir
+	if s.opts.Pipes {
+		return s.startOnPipes(ctx, dir)
+	}
 	return s.start(ctx, dir, 0)
 }
 

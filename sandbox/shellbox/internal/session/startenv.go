@@ -12,11 +12,14 @@ import (
 )
 
 // shellArgs returns the program that sessions run.
-func (b *Box) shellArgs() []string {
+func (b *Box) shellArgs() []string { return dialect.Args(b.shell()) }
+
+// shell returns Box.Shell, or sh where that is to be bash and there is none.
+func (b *Box) shell() []string {
 	if len(b.Shell) == 0 && b.noBash.Load() {
-		return dialect.Args([]string{"sh"})
+		return []string{"sh"}
 	}
-	return dialect.Args(b.Shell)
+	return b.Shell
 }
 
 // hideStartupEnv keeps from the shell what its environment would make it do before its first line:
