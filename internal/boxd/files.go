@@ -72,6 +72,15 @@ func answerFile(q *wire.FileQuestion) *wire.FileAnswer {
 		err = osfiles.Client{}.Replace(q.Temp, q.Path)
 	case wire.SymlinkOp:
 		err = osfiles.Client{}.Symlink(string(q.Data), q.Path)
+	case wire.AttributesOp:
+		var attributes map[string][]byte
+		attributes, err = osfiles.Client{}.Attributes(q.Path)
+		a.Data = wire.EncodeAttributes(attributes)
+	case wire.SetAttributesOp:
+		var attributes map[string][]byte
+		if attributes, err = wire.DecodeAttributes(q.Data); err == nil {
+			err = osfiles.Client{}.SetAttributes(q.Path, attributes)
+		}
 	default:
 		err = errors.ErrUnsupported
 	}

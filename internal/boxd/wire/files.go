@@ -25,6 +25,9 @@ const (
 	ListOp    = "list"
 	ReplaceOp = "replace" // see hostapi.Replacer
 	SymlinkOp = "symlink" // makes the link Path, which holds Data
+
+	AttributesOp    = "attributes"     // the answer has Attributes
+	SetAttributesOp = "set-attributes" // the question has Attributes
 )
 
 // FileDataMax is the greatest length of FileQuestion.Data and FileAnswer.Data.
@@ -38,7 +41,7 @@ type FileAnswer struct {
 	Long     bool   // the answer would be longer than FileDataMax
 	TooLarge bool   // the file has more than FileQuestion.Limit bytes
 	Size     uint64 // of that file; the greatest value if it has none
-	Data     []byte `ssh:"rest"` // the file's, or one DirEntry after the other
+	Data     []byte `ssh:"rest"` // the file's, or one DirEntry or Attribute after the other
 }
 
 // NoSize is FileAnswer.Size of a file that has no size.
