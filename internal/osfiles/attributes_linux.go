@@ -18,8 +18,20 @@ const userNamespace = "user."
 // valueMax is XATTR_SIZE_MAX, and XATTR_LIST_MAX too.
 const valueMax = 64 << 10
 
-// Attributes implements hostapi.Attributer.
+// Attributes implements hostapi.Attributer. A file system that keeps no attributes may list none,
+// without an error: only a question for one of them tells.
 func (Client) Attributes(name string) (map[string][]byte, error) {
+	attributes, err := attributesOf(name)
+	if err == nil && len(attributes) == 0 {
+		_, err := unix.Getxattr(name, userNamespace+"sandshell", nil)
+		if errors.Is(err, unix.ENOTSUP) {
+			return nil, explainAttributes(err)
+		}
+	}
+	return attributes, err
+}
+
+func attributesOf(name string) (map[string][]byte, error) {
 	names, err := readAttribute(func(b []byte) (int, error) { return unix.Listxattr(name, b) })
 	if err != nil {
 		return nil, explainAttributes(err)
@@ -45,13 +57,28 @@ func (Client) Attributes(name string) (map[string][]byte, error) {
 		}
 		attributes[key] = value
 	}
-	if len(attributes) == 0 { // a file system that keeps none may list none, without an error
-		_, err := unix.Getxattr(name, userNamespace+"sandshell", nil)
-		if errors.Is(err, unix.ENOTSUP) {
-			return nil, explainAttributes(err)
-		}
-	}
 	return attributes, nil
+}
+
+// AttributesOf implements hostapi.Attributer.
+func (Client) AttributesOf(names []string) (list []map[string][]byte, err error) {
+	size := 0
+	for _, name := range names {
+		attributes, err := attributesOf(name)
+		if err != nil || len(attributes) == 0 {
+			attributes = nil
+		} else {
+			size += hostapi.AttributeSize("", nil)
+		}
+		for key, value := range attributes {
+			size += hostapi.AttributeSize(key, value)
+		}
+		if size > hostapi.AttributesMax && len(list) > 0 {
+			break
+		}
+		list = append(list, attributes)
+	}
+	return list, nil
 }
 
 // SetAttributes implements hostapi.Attributer. What it removes makes room for what it sets.

@@ -11,6 +11,9 @@ import (
 // Attributes implements hostapi.Attributer.
 func (Client) Attributes(string) (map[string][]byte, error) { return nil, errNoAttributes }
 
+// AttributesOf implements hostapi.Attributer.
+func (Client) AttributesOf([]string) ([]map[string][]byte, error) { return nil, errNoAttributes }
+
 // SetAttributes implements hostapi.Attributer.
 func (Client) SetAttributes(string, map[string][]byte) error { return errNoAttributes }
 

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/sandshell/sandshell/internal/e2b"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -51,11 +51,15 @@ func metadataOf(h http.Header) (map[string]string, error) {
 	return metadata, nil
 }
 
-// readMetadata returns the metadata of a file; nil if it has none, or it cannot be read. It leaves
-// out what is not text, which programs in the box may have set: no message can carry it.
+// readMetadata returns the metadata of a file; nil if it has none, or it cannot be read.
 func readMetadata(ctx context.Context, files sandbox.Files, name string) map[string]string {
 	attributes, _ := files.Attributes(ctx, name)
-	var metadata map[string]string
+	return metadataIn(attributes)
+}
+
+// metadataIn returns the metadata that is in a file's attributes. It leaves out what is not text,
+// which programs in the box may have set: no message can carry it.
+func metadataIn(attributes map[string][]byte) (metadata map[string]string) {
 	for name, value := range attributes {
 		key, ok := strings.CutPrefix(name, metadataPrefix)
 		if !ok || key == "" || !utf8.ValidString(key) || !utf8.Valid(value) {
@@ -114,40 +118,47 @@ func (c *call) setMetadata(name string, before map[string][]byte, lost bool,
 	return c.box.Files().SetAttributes(c.r.Context(), name, set)
 }
 
-// metadataAtOnce is how many files of a list are asked for their metadata at the same time.
-const metadataAtOnce = 32
-
 // metadata reads the metadata of all entries.
 func (l *lister) metadata() error {
-	var asking sync.WaitGroup
-	var mu sync.Mutex // held for next, size and err
-	next := 0
-	var err error
-	take := func() *e2b.Entry {
-		mu.Lock()
-		defer mu.Unlock()
-		for next < len(l.entries) && err == nil {
-			next++
-			if e := l.entries[next-1]; e.Type != 0 || e.IsSymlink {
-				return e
+	names := make([]string, len(l.entries))
+	for i, e := range l.entries {
+		names[i] = e.Path
+	}
+	for done := 0; done < len(names); {
+		list, err := attributesOf(l.names.ctx, l.box.Files(), names[done:])
+		if err != nil {
+			if isGone(err) || l.names.ctx.Err() != nil {
+				return err
 			}
+			return nil // the box has none
 		}
-		return nil
-	}
-	for range min(metadataAtOnce, len(l.entries)) {
-		asking.Go(func() {
-			for e := take(); e != nil; e = take() {
-				e.Metadata = readMetadata(l.names.ctx, l.box.Files(), e.Path)
-				mu.Lock()
-				for key, value := range e.Metadata {
-					if err == nil {
-						err = l.size.Add(len(key) + len(value))
-					}
+		for _, attributes := range list {
+			metadata := metadataIn(attributes)
+			for key, value := range metadata {
+				if err := l.size.Add(len(key) + len(value)); err != nil {
+					return err
 				}
-				mu.Unlock()
 			}
-		})
+			l.entries[done].Metadata = metadata
+			done++
+		}
 	}
-	asking.Wait()
-	return err
+	return nil
 }
+
+// attributesOf returns the attributes of the first of several files, of one or more.
+func attributesOf(ctx context.Context, files sandbox.Files, names []string) (
+	[]map[string][]byte, error) {
+	names = names[:min(len(names), metadataAtOnce)]
+	if many, ok := files.(hostapi.AttributesLister); ok {
+		return many.AttributesOf(ctx, names)
+	}
+	attributes, err := files.Attributes(ctx, names[0])
+	if isGone(err) {
+		return nil, err
+	}
+	return []map[string][]byte{attributes}, ctx.Err()
+}
+
+// metadataAtOnce is how many files of a list are asked for their metadata at the same time.
+const metadataAtOnce = 1000

@@ -69,49 +69,6 @@ func (f *files) Symlink(target, name string) error {
 	return err
 }
 
-// Attributes implements hostapi.Attributer.
-func (f *files) Attributes(name string) (map[string][]byte, error) {
-	a, err := f.ask(wire.FileQuestion{Op: wire.AttributesOp, Path: name})
-	if err != nil {
-		return nil, explainAttributes(name, err)
-	}
-	return attributes(a.Data)
-}
-
-// attributes decodes the attributes of a file.
-func attributes(data []byte) (map[string][]byte, error) {
-	attributes, err := wire.DecodeAttributes(data)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range attributes {
-		if value == nil {
-			return nil, fmt.Errorf("the file's attribute %q has no value", name)
-		}
-	}
-	return attributes, nil
-}
-
-// SetAttributes implements hostapi.Attributer.
-func (f *files) SetAttributes(name string, attributes map[string][]byte) error {
-	_, err := f.ask(wire.FileQuestion{Op: wire.SetAttributesOp, Path: name,
-		Data: wire.EncodeAttributes(attributes)})
-	return explainAttributes(name, err)
-}
-
-// explainAttributes explains the error of an earlier boxd, which does not know the question.
-func explainAttributes(name string, err error) error {
-	switch {
-	case errors.Is(err, hostapi.ErrLong) && len(name) > pathMax:
-		return syscall.ENAMETOOLONG
-	case errors.Is(err, hostapi.ErrLong), errors.Is(err, errors.ErrUnsupported) &&
-		!errors.As(err, new(syscall.Errno)): // which a file system has
-		return fmt.Errorf("%w: the box's boxd is too old for extended attributes of files",
-			errors.ErrUnsupported)
-	}
-	return err
-}
-
 // ReadDir implements shellbox.FileClient.
 func (f *files) ReadDir(name string) ([]fs.FileInfo, error) {
 	a, err := f.ask(wire.FileQuestion{Op: wire.ListOp, Path: name})

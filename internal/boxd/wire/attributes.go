@@ -17,6 +17,13 @@ type Attribute struct {
 	Rest    []byte `ssh:"rest"` // the attributes that follow
 }
 
+// FileAttributes are the attributes of a file that has some.
+type FileAttributes struct {
+	Index      uint32 // of the file's path in the question
+	Attributes []byte // one Attribute after the other
+	Rest       []byte `ssh:"rest"` // the files that follow
+}
+
 // EncodeAttributes returns attributes as one Attribute after the other.
 func EncodeAttributes(attributes map[string][]byte) (data []byte) {
 	for name, value := range attributes {

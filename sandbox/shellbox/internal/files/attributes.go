@@ -23,6 +23,21 @@ func (f *Files) Attributes(ctx context.Context, name string) (map[string][]byte,
 		})
 }
 
+// AttributesOf implements hostapi.AttributesLister.
+func (f *Files) AttributesOf(ctx context.Context, names []string) ([]map[string][]byte, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return valueOf(ctx, f, call{op: "getxattr", name: names[0]},
+		func(_ context.Context, c *sharedClient, _ string) ([]map[string][]byte, error) {
+			of, err := f.attributer(c)
+			if err != nil {
+				return nil, err
+			}
+			return of.AttributesOf(names)
+		})
+}
+
 // SetAttributes implements sandbox.Files.
 func (f *Files) SetAttributes(ctx context.Context, name string,
 	attributes map[string][]byte) error {
