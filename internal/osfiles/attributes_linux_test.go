@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/osfiles"
 )
 
@@ -46,6 +47,32 @@ func TestAttributes(t *testing.T) {
 	got, err = c.Attributes(name)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]byte{"only": want["only"]}, got)
+}
+
+// TestAttributesOf asks for more than one answer may have.
+func TestAttributesOf(t *testing.T) {
+	t.Parallel()
+	c, dir := osfiles.Client{}, t.TempDir()
+	names := []string{filepath.Join(dir, "none")}
+	value := []byte(strings.Repeat("x", 2000))
+	for i := range 600 {
+		name := filepath.Join(dir, strconv.Itoa(i))
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+		err := c.SetAttributes(name, map[string][]byte{"a": value})
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skip("the file system keeps no attributes: set TMPDIR to one that does")
+		}
+		require.NoError(t, err)
+		names = append(names, name)
+	}
+	list, err := c.AttributesOf(names)
+	require.NoError(t, err)
+	require.Nil(t, list[0])
+	for _, attributes := range list[1:] {
+		require.Equal(t, map[string][]byte{"a": value}, attributes)
+	}
+	require.Len(t, list, 1+hostapi.AttributesMax/(hostapi.AttributeSize("a", value)+
+		hostapi.AttributeSize("", nil)))
 }
 
 // TestNoAttributes asks files that can have none.

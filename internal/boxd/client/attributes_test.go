@@ -38,6 +38,23 @@ func TestHostileAttributes(t *testing.T) {
 	require.ErrorAs(t, err, new(*bounded.TooLargeError))
 }
 
+// TestHostileLists decodes answers about several files.
+func TestHostileLists(t *testing.T) {
+	of := func(index uint32) []byte {
+		return ssh.Marshal(&wire.FileAttributes{Index: index,
+			Attributes: wire.EncodeAttributes(map[string][]byte{"a": []byte("b")})})
+	}
+	got, err := attributesOf(&wire.FileAnswer{Size: 2, Data: of(1)}, 3)
+	require.NoError(t, err)
+	require.Equal(t, []map[string][]byte{nil, {"a": []byte("b")}}, got)
+	for _, a := range []wire.FileAnswer{{}, {Size: 4}, {Size: 1 << 63}, {Size: 2, Data: of(2)},
+		{Size: 2, Data: of(1 << 31)}, {Size: 2, Data: append(of(1), of(1)...)},
+		{Size: 2, Data: of(1)[:5]}} {
+		_, err := attributesOf(&a, 3)
+		require.Error(t, err, "%+v", a)
+	}
+}
+
 // TestMostAttributes encodes the shortest attributes that the bound allows.
 func TestMostAttributes(t *testing.T) {
 	most := map[string][]byte{}
