@@ -180,6 +180,25 @@ func TestTreeMoves(t *testing.T) {
 	}
 }
 
+// TestTreeNameAgain gives the name of a new directory to another one before any event is read: the
+// one that is found under the name is not the one that was created first.
+func TestTreeNameAgain(t *testing.T) {
+	dir, w := newTree(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	noError(t, os.Mkdir(at("a"), 0o700))
+	noError(t, os.WriteFile(at("a/first"), nil, 0o600))
+	noError(t, os.Rename(at("a"), at("b")))
+	noError(t, os.Mkdir(at("a"), 0o700))
+	noError(t, os.WriteFile(at("a/second"), nil, 0o600))
+	noError(t, os.WriteFile(at("end"), nil, 0o600))
+	if got := w.until(t, "end"); !slices.Equal(got, []sandbox.FileEvent{
+		{Op: sandbox.FileCreated, Name: "a"}, {Op: sandbox.FileRemoved, Name: "a"},
+		{Op: sandbox.FileCreated, Name: "b", From: "a"}, {Op: sandbox.FileCreated, Name: "b/first"},
+		{Op: sandbox.FileCreated, Name: "a"}, {Op: sandbox.FileCreated, Name: "a/second"}}) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // TestTreePlanted checks that symbolic links are not followed, and that a directory that somebody
 // else puts into the place of the tree is not taken for it.
 func TestTreePlanted(t *testing.T) {
