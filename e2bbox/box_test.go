@@ -57,7 +57,7 @@ func TestMetadata(t *testing.T) {
 	require.NoError(t, b.Files().WriteFile(within(t), "/tmp/f", nil, 0o600))
 	require.NoError(t, b.Files().SetAttributes(within(t), "/tmp/f",
 		map[string][]byte{"e2b.k": []byte("v"), "other": []byte("w")}))
-	s, err := g.Control.Connect(within(t), b.SandboxID(), time.Minute)
+	s, err := g.Control.Connect(within(t), b.SandboxID(), 60)
 	require.NoError(t, err)
 	var got e2b.EntryResponse
 	require.NoError(t, g.Client(s).Call(within(t), e2b.FilesService+"Stat",
