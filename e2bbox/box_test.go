@@ -49,6 +49,22 @@ func TestBox(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrClosed)
 }
 
+// TestMetadata sets an attribute of a file that clients of E2B's API see as metadata.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	g := e2btest.Start(t, nil)
+	b := newBox(t, configOf(t, g))
+	require.NoError(t, b.Files().WriteFile(within(t), "/tmp/f", nil, 0o600))
+	require.NoError(t, b.Files().SetAttributes(within(t), "/tmp/f",
+		map[string][]byte{"e2b.k": []byte("v"), "other": []byte("w")}))
+	s, err := g.Control.Connect(within(t), b.SandboxID(), 60)
+	require.NoError(t, err)
+	var got e2b.EntryResponse
+	require.NoError(t, g.Client(s).Call(within(t), e2b.FilesService+"Stat",
+		&e2b.PathRequest{Path: "/tmp/f"}, &got))
+	require.Equal(t, map[string]string{"k": "v"}, got.Entry.Metadata)
+}
+
 // TestUser runs a box as another user than the template's.
 func TestUser(t *testing.T) {
 	t.Parallel()

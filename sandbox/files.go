@@ -102,6 +102,28 @@ type Files interface {
 	// the rest the error is fs.ErrPermission.
 	Chown(ctx context.Context, name string, uid, gid int) error
 
+	// Attributes returns a file's extended attributes in the namespace "user" of Linux (xattr(7)),
+	// by their names without "user.". These are the ones that programs may use as they like. The
+	// map of a file without any is empty. Attributes follows symbolic links. The user must be
+	// allowed to read the file.
+	//
+	// The error is errors.ErrUnsupported on a file system that keeps none, such as /proc, or a tmpfs
+	// before Linux 6.6; over a plain sshd; on systems other than Linux; and for another user's files
+	// in a LocalBox.
+	Attributes(ctx context.Context, name string) (map[string][]byte, error)
+
+	// SetAttributes sets extended attributes of a file, and removes those whose value is nil, if
+	// they are there. The others stay as they are. After an error some may have been set. It
+	// follows symbolic links. The user must be allowed to write to the file, which must be a
+	// regular file or a directory: else the error is fs.ErrPermission. errors.ErrUnsupported is as
+	// in Attributes.
+	//
+	// A name has 1 to 250 bytes, none of them NUL: else the error is fs.ErrInvalid. A value of more
+	// than 64 KiB, and more than 1 MiB in all, is E2BIG. Many file systems take less: ext4 has room
+	// for some 4 KiB of a file's attributes, and the error is then ENOSPC. WriteFile and Rename
+	// keep attributes, copies do not, nor do images that a container is saved as.
+	SetAttributes(ctx context.Context, name string, attributes map[string][]byte) error
+
 	// Glob returns, sorted, the names that match pattern. Patterns are those of path.Match.
 	// Directories that cannot be read match nothing.
 	Glob(ctx context.Context, pattern string) ([]string, error)

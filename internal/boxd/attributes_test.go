@@ -5,11 +5,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -53,4 +56,37 @@ func TestWriteKeepsAttributes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o640), info.Mode())
 	}
+}
+
+// TestAttributesOf asks for the attributes of more files than one question and one answer have.
+func TestAttributesOf(t *testing.T) {
+	sb, w := newSandbox(t)
+	lister := sb.Files().(hostapi.AttributesLister)
+	long := w.b.dir + strings.Repeat("/.", 1000) + "/"
+	value := bytes.Repeat([]byte{'x'}, 2000)
+	var names []string
+	var want []map[string][]byte
+	for i := range 600 { // 1.2 MB of paths, and 1.2 MB of values
+		name := fmt.Sprint(long, i)
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+		names, want = append(names, name), append(want, map[string][]byte{"a": value})
+		err := unix.Setxattr(name, "user.a", value, 0)
+		if errors.Is(err, unix.ENOTSUP) {
+			t.Skipf("the file system of %s keeps no attributes: set TMPDIR to one that does", name)
+		}
+		require.NoError(t, err)
+	}
+	names, want = append(names, long+"none", long+strings.Repeat("x", 2<<20)), append(want, nil, nil)
+	var got []map[string][]byte
+	calls := 0
+	for ; len(got) < len(names); calls++ {
+		list, err := lister.AttributesOf(t.Context(), names[len(got):])
+		require.NoError(t, err)
+		got = append(got, list...)
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, 3, calls) // the second ends before the name that is too long
+	list, err := lister.AttributesOf(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, list)
 }

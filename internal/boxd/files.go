@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -72,6 +73,17 @@ func answerFile(q *wire.FileQuestion) *wire.FileAnswer {
 		err = osfiles.Client{}.Replace(q.Temp, q.Path)
 	case wire.SymlinkOp:
 		err = osfiles.Client{}.Symlink(string(q.Data), q.Path)
+	case wire.AttributesOp:
+		var attributes map[string][]byte
+		attributes, err = osfiles.Client{}.Attributes(q.Path)
+		a.Data = wire.EncodeAttributes(attributes)
+	case wire.SetAttributesOp:
+		var attributes map[string][]byte
+		if attributes, err = wire.DecodeAttributes(q.Data); err == nil {
+			err = osfiles.Client{}.SetAttributes(q.Path, attributes)
+		}
+	case wire.AttributesOfOp:
+		attributesOf(q, a)
 	default:
 		err = errors.ErrUnsupported
 	}
@@ -79,6 +91,18 @@ func answerFile(q *wire.FileQuestion) *wire.FileAnswer {
 		a.Failed = string(wire.Fail(wholefile.Reason(err)).Encode())
 	}
 	return a
+}
+
+func attributesOf(q *wire.FileQuestion, a *wire.FileAnswer) {
+	names := strings.Split(strings.TrimSuffix(string(q.Data), "\x00"), "\x00")
+	list, _ := osfiles.Client{}.AttributesOf(names)
+	for i, attributes := range list {
+		if len(attributes) > 0 {
+			a.Data = append(a.Data, ssh.Marshal(&wire.FileAttributes{Index: uint32(i),
+				Attributes: wire.EncodeAttributes(attributes)})...)
+		}
+	}
+	a.Size = uint64(len(list))
 }
 
 func readWhole(q *wire.FileQuestion, a *wire.FileAnswer) error {

@@ -17,7 +17,10 @@ import (
 // A Client implements shellbox.FileClient. Its calls are system calls of this process.
 type Client struct{}
 
-var _ hostapi.Replacer = Client{}
+var (
+	_ hostapi.Replacer   = Client{}
+	_ hostapi.Attributer = Client{}
+)
 
 func (Client) Home() (string, error)                  { return os.UserHomeDir() }
 func (Client) Stat(name string) (fs.FileInfo, error)  { return os.Stat(name) }

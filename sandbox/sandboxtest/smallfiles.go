@@ -33,6 +33,7 @@ func smallFiles(t *testing.T, b *box) {
 		{"60_Symlink", symlinks},
 		{"60_Rights", rights},
 		{"60_AsUser", otherUsersFiles},
+		{"60_Attributes", extendedAttributes},
 		{"61_Names", smallNames},
 		{"61_Tilde", tilde},
 		{"61_Glob", globs},

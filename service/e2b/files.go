@@ -39,8 +39,15 @@ func fileError(what, name string, err error) error {
 }
 
 // entry describes a file or directory. Of a symbolic link it has the link's own data, and the type
-// of what it leads to.
+// and the metadata of what it leads to.
 func (c *call) entry(n *names, name string, info fs.FileInfo) *e2b.Entry {
+	e := c.bareEntry(n, name, info)
+	e.Metadata = readMetadata(n.ctx, c.box.Files(), name)
+	return e
+}
+
+// bareEntry is entry without the metadata.
+func (c *call) bareEntry(n *names, name string, info fs.FileInfo) *e2b.Entry {
 	at := info.ModTime().UTC()
 	mode := info.Mode()
 	e := &e2b.Entry{Name: path.Base(name), Path: name, Size: e2b.Int64(info.Size()),
@@ -105,7 +112,10 @@ func (c *call) listDir(req *e2b.ListDirRequest) (any, error) {
 	}
 	l := &lister{call: c, names: c.names(),
 		size: bounded.List{What: "the list of the directory", Max: maxEntries}}
-	if err := l.list(name, max(1, int(req.Depth))); err != nil {
+	if err = l.list(name, max(1, int(req.Depth))); err == nil {
+		err = l.metadata()
+	}
+	if err != nil {
 		if errors.As(err, new(*bounded.TooLargeError)) {
 			return nil, e2b.Errorf(e2b.ResourceExhausted, "%v: list with a smaller depth", err)
 		}
@@ -139,7 +149,7 @@ func (l *lister) list(dir string, depth int) error {
 		if err := l.size.Add(2*len(name) + 300); err != nil {
 			return err
 		}
-		l.entries = append(l.entries, l.entry(l.names, name, info))
+		l.entries = append(l.entries, l.bareEntry(l.names, name, info))
 		if !item.IsDir() || depth < 2 {
 			continue
 		}

@@ -10,8 +10,9 @@ import (
 )
 
 // writeParts writes the files of a form: the parts that are named "file". The path of a file is
-// that of the request or, if that has none, the file name of its part.
-func (c *call) writeParts(body io.Reader, boundary string) (files []written, err error) {
+// that of the request or, if that has none, the file name of its part. Each gets the metadata.
+func (c *call) writeParts(body io.Reader, boundary string, metadata map[string]string) (
+	files []written, err error) {
 	for parts := multipart.NewReader(body, boundary); ; {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -29,7 +30,7 @@ func (c *call) writeParts(body io.Reader, boundary string) (files []written, err
 			_, params, _ := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 			name = params["filename"]
 		}
-		if files, err = c.write(files, name, part); err != nil {
+		if files, err = c.write(files, name, part, metadata); err != nil {
 			return nil, err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -109,16 +108,16 @@ type written struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	Path string `json:"path"`
+
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // upload writes the files of a request: one as the body, or any number as parts of a form.
 func (c *call) upload() {
-	for name := range c.r.Header {
-		if strings.HasPrefix(name, "X-Metadata-") {
-			fail(c.w, http.StatusNotImplemented, "%s: metadata of files is not kept here: leave "+
-				"it out", name)
-			return
-		}
+	metadata, err := metadataOf(c.r.Header)
+	if err != nil {
+		failFile(c.w, err)
+		return
 	}
 	body := io.Reader(http.MaxBytesReader(c.w, c.r.Body, c.config.MaxUpload))
 	if encoding := c.r.Header.Get("Content-Encoding"); encoding == "gzip" {
@@ -134,12 +133,11 @@ func (c *call) upload() {
 	}
 	kind, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	var files []written
-	var err error
 	switch {
 	case kind == "application/octet-stream":
-		files, err = c.write(files, c.r.URL.Query().Get("path"), body)
+		files, err = c.write(files, c.r.URL.Query().Get("path"), body, metadata)
 	case kind == "multipart/form-data" && params["boundary"] != "":
-		files, err = c.writeParts(body, params["boundary"])
+		files, err = c.writeParts(body, params["boundary"], metadata)
 	default:
 		fail(c.w, http.StatusUnsupportedMediaType, "Content-Type: %q: send "+
 			"application/octet-stream or multipart/form-data", kind)
@@ -177,7 +175,9 @@ func (u *unpacked) Read(p []byte) (int, error) {
 const inMemory = 1 << 20
 
 // write writes one file, as a whole: a program in the box sees the old content or all of the new.
-func (c *call) write(files []written, name string, body io.Reader) ([]written, error) {
+// Then it replaces the file's metadata.
+func (c *call) write(files []written, name string, body io.Reader,
+	metadata map[string]string) ([]written, error) {
 	if name == "" {
 		return nil, e2b.Errorf(e2b.InvalidArgument, "path: it is missing: name a file")
 	}
@@ -202,10 +202,18 @@ func (c *call) write(files []written, name string, body io.Reader) ([]written, e
 	if !isNew {
 		mode = info.Mode().Perm()
 	}
-	if len(begin) < inMemory {
+	before, err := c.attributesBefore(name, isNew, metadata)
+	if err != nil {
+		return nil, fileError("file", name, err)
+	}
+	large := len(begin) == inMemory
+	if !large {
 		err = c.box.Files().WriteFile(ctx, name, begin, mode)
 	} else {
 		err = c.writeLarge(name, io.MultiReader(bytes.NewReader(begin), body), mode)
+	}
+	if err == nil {
+		err = c.setMetadata(name, before, large, metadata)
 	}
 	if err == nil && isNew {
 		err = c.giveAway(name)
@@ -213,7 +221,7 @@ func (c *call) write(files []written, name string, body io.Reader) ([]written, e
 	if err != nil {
 		return nil, fileError("file", name, err)
 	}
-	return append(files, written{path.Base(name), "file", name}), nil
+	return append(files, written{path.Base(name), "file", name, metadata}), nil
 }
 
 // writeLarge writes a file by way of a file of this machine.

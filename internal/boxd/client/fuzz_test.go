@@ -27,6 +27,7 @@ func FuzzAnswers(f *testing.F) {
 		string(ssh.Marshal(&wire.DirEntry{Name: "../a", Rest: ssh.Marshal(&wire.DirEntry{
 			Size: 1 << 63})})),
 		string(ssh.Marshal(&wire.FileAnswer{TooLarge: true, Size: wire.NoSize})),
+		string(wire.EncodeAttributes(map[string][]byte{"a": []byte("b"), "c": nil})),
 	} {
 		f.Add([]byte(seed))
 	}
@@ -53,6 +54,12 @@ func FuzzAnswers(f *testing.F) {
 			for _, info := range infos {
 				require.NotContains(t, info.Name(), "/")
 				require.GreaterOrEqual(t, info.Size(), int64(0))
+			}
+		}
+		if found, err := attributes(text); err == nil {
+			for name, value := range found {
+				require.NotEmpty(t, name)
+				require.NotNil(t, value)
 			}
 		}
 		(&files{}).answered(text)

@@ -20,6 +20,7 @@ import (
 var (
 	_ hostapi.WholeFiler   = (*files)(nil)
 	_ hostapi.Replacer     = (*files)(nil)
+	_ hostapi.Attributer   = (*files)(nil)
 	_ shellbox.FileChanger = (*files)(nil)
 )
 

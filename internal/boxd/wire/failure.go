@@ -103,6 +103,9 @@ type failed struct{ f Failure }
 func (e *failed) Error() string { return e.f.Text }
 
 func (e *failed) Is(target error) bool {
+	if target == errors.ErrUnsupported && e.f.Text == errors.ErrUnsupported.Error() {
+		return true // boxd does not know what it was asked
+	}
 	return e.f.Errno != 0 && errors.Is(e.f.Errno, target) || e.f.Invalid &&
 		target == fs.ErrInvalid || e.f.NoProg &&
 		(target == exec.ErrNotFound || target == fs.ErrNotExist) || e.f.Listens &&

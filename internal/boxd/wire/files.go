@@ -25,6 +25,10 @@ const (
 	ListOp    = "list"
 	ReplaceOp = "replace" // see hostapi.Replacer
 	SymlinkOp = "symlink" // makes the link Path, which holds Data
+
+	AttributesOp    = "attributes"     // the answer has Attributes
+	SetAttributesOp = "set-attributes" // the question has Attributes
+	AttributesOfOp  = "attributes-of"  // Data has the paths, with a NUL behind each
 )
 
 // FileDataMax is the greatest length of FileQuestion.Data and FileAnswer.Data.
@@ -37,8 +41,11 @@ type FileAnswer struct {
 	Failed   string // a Failure, JSON; "" if all went well
 	Long     bool   // the answer would be longer than FileDataMax
 	TooLarge bool   // the file has more than FileQuestion.Limit bytes
-	Size     uint64 // of that file; the greatest value if it has none
-	Data     []byte `ssh:"rest"` // the file's, or one DirEntry after the other
+	// Size is that of the file; the greatest value if it has none. Of AttributesOfOp it is how many
+	// files the answer is about.
+	Size uint64
+	// Data is the file's, or one DirEntry, Attribute or FileAttributes after the other.
+	Data []byte `ssh:"rest"`
 }
 
 // NoSize is FileAnswer.Size of a file that has no size.

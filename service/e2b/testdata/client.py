@@ -375,6 +375,7 @@ def files(d):
     check("entry", (entry["type"], entry["size"], entry["owner"], entry["permissions"],
                     entry["mode"]) == ("FILE_TYPE_FILE", "5", "user", "-rw-r--r--", 0o644), entry)
     d.unary(fs + "Stat", {"path": "/none"}, 404, "not_found")
+    metadata(d, octets, fs)
     d.unary(fs + "MakeDir", {"path": "/tmp/d/e"})
     d.unary(fs + "MakeDir", {"path": "/tmp/d/e"}, 409, "already_exists")
     moved = d.unary(fs + "Move", {"source": "/tmp/1", "destination": "/tmp/d/one"})["entry"]
@@ -410,6 +411,38 @@ def files(d):
     check("signed", (r.status, r.read()) == (200, b"of 2"), r.status)
     c.close()
     done("GET /files signed")
+
+
+def metadata(d, octets, fs):
+    """Uploads with metadata, which SDKs send as headers and find wherever a file is described."""
+    name, want = "/home/user/m/f", {"author": "me", "x-kind": "a b"}
+    headers = {**octets, "X-Metadata-Author": "me", "X-Metadata-X-Kind": "a b"}
+    watcher = d.unary(fs + "CreateWatcher", {"path": "/home/user", "recursive": True,
+                                             "includeEntry": True})
+    written = json.loads(d.file("POST", {"path": "m/f", "username": "user"}, b"1", headers=headers))
+    check("written", written == [{"name": "f", "type": "file", "path": name, "metadata": want}],
+          written)
+    entry = d.unary(fs + "Stat", {"path": "m/f"}, user="user")["entry"]
+    shape("entry", entry, ENTRY, ENTRY_MORE)
+    check("metadata", entry["metadata"] == want and entry["owner"] == "user", entry)
+    listed = d.unary(fs + "ListDir", {"path": "/home/user", "depth": 2})["entries"]
+    check("listed", {e["path"]: e["metadata"] for e in listed if "metadata" in e} == {name: want},
+          listed)
+    for _ in range(10 * LIMIT):
+        got = d.unary(fs + "GetWatcherEvents", watcher).get("events", [])
+        got = [e["entry"] for e in got if e["name"] == "m/f" and "metadata" in e.get("entry", {})]
+        if got:
+            break
+        time.sleep(0.1)
+    shape("entry", got[-1], ENTRY, ENTRY_MORE)
+    check("event", got[-1]["metadata"] == want, got)
+    d.unary(fs + "RemoveWatcher", watcher)
+    moved = d.unary(fs + "Move", {"source": name, "destination": name + "2"})["entry"]
+    check("moved", moved["metadata"] == want, moved)
+    d.file("POST", {"path": name + "2"}, b"2", headers=octets)
+    entry = d.unary(fs + "Stat", {"path": name + "2"})["entry"]
+    shape("entry", entry, ENTRY, {k: v for k, v in ENTRY_MORE.items() if k != "metadata"})
+    d.file("POST", {"path": name}, b"", 400, {**octets, "X-Metadata-K": "v" * 4097})
 
 
 def the_end(box, d):

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -95,8 +96,9 @@ type Files struct {
 }
 
 var (
-	_ sandbox.Files      = (*Files)(nil)
-	_ sandbox.LinkReader = (*Files)(nil)
+	_ sandbox.Files            = (*Files)(nil)
+	_ sandbox.LinkReader       = (*Files)(nil)
+	_ hostapi.AttributesLister = (*Files)(nil)
 )
 
 // New returns the files of a box. It does no I/O.
