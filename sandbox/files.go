@@ -107,9 +107,9 @@ type Files interface {
 	// map of a file without any is empty. Attributes follows symbolic links. The user must be
 	// allowed to read the file.
 	//
-	// The error is errors.ErrUnsupported on a file system that keeps none, such as /proc, or a tmpfs
-	// before Linux 6.6; over a plain sshd; on systems other than Linux; and for another user's files
-	// in a LocalBox.
+	// The error is errors.ErrUnsupported on a file system that keeps none, such as /proc, or a
+	// tmpfs before Linux 6.6; over a plain sshd; on systems other than Linux; and for another
+	// user's files in a LocalBox.
 	Attributes(ctx context.Context, name string) (map[string][]byte, error)
 
 	// SetAttributes sets extended attributes of a file, and removes those whose value is nil, if

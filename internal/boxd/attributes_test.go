@@ -76,7 +76,8 @@ func TestAttributesOf(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
-	names, want = append(names, long+"none", long+strings.Repeat("x", 2<<20)), append(want, nil, nil)
+	names = append(names, long+"none", long+strings.Repeat("x", 2<<20))
+	want = append(want, nil, nil)
 	var got []map[string][]byte
 	calls := 0
 	for ; len(got) < len(names); calls++ {

@@ -98,7 +98,9 @@ func (Client) SetAttributes(name string, attributes map[string][]byte) error {
 		if value == nil {
 			continue
 		}
-		err := uninterrupted(func() error { return unix.Setxattr(name, userNamespace+key, value, 0) })
+		err := uninterrupted(func() error {
+			return unix.Setxattr(name, userNamespace+key, value, 0)
+		})
 		if err != nil {
 			return explainAttributes(err)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox"
 )
 
-// extendedAttributes sets and reads extended attributes, and has what replaces and moves a file keep them.
+// extendedAttributes sets and reads extended attributes, and checks that what replaces or moves a
+// file keeps them.
 func extendedAttributes(t *testing.T, b *box) {
 	dir := b.dir(t)
 	b.script(t, `cd "$1" && : > f && mkdir d && ln -s f link && ln -s none dangling`, dir)
