@@ -255,7 +255,7 @@ func pipedEnds(t *testing.T, b *box) {
 		})
 	}
 	for name, sig := range map[string]syscall.Signal{"INT": syscall.SIGINT,
-		"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1} {
+		"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
 		parallel(t, "Signal"+name, func(t *testing.T) {
 			m := b.marker(t)
 			j := b.piped(t, "sh -c 'echo up; exec sleep "+string(m)+"'; :")
