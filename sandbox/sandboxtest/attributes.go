@@ -116,7 +116,7 @@ func attributeErrors(ctx context.Context, files sandbox.Files, dir string) error
 		_, err := files.Attributes(ctx, dir+"/"+name)
 		var path *fs.PathError
 		if !errors.Is(err, want) || !errors.As(err, &path) || path.Op != "getxattr" {
-			return fmt.Errorf("Attributes of %s: %v, and not %v", name, err, want)
+			return fmt.Errorf("read the attributes of %s: %v, and not %v", name, err, want)
 		}
 	}
 	return files.SetAttributes(ctx, dir+"/f", nil)

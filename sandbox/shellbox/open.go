@@ -58,7 +58,7 @@ func (b *Box) openSession(ctx context.Context, id string, j *session.Job,
 	defer done()
 	switch {
 	case opts.Pipes && j == nil:
-		return nil, errors.New("Pipes is an option of Background: a session has a terminal")
+		return nil, errors.New("a session has a terminal: leave out Pipes, which is for Background")
 	case opts.Pipes && opts.Like != nil:
 		return nil, fmt.Errorf("%w: Pipes with Like: what a shell has only goes to a shell on a "+
 			"terminal", errors.ErrUnsupported)
