@@ -3,6 +3,7 @@ package e2b
 import (
 	"context"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/sandshell/sandshell/internal/broadcast"
@@ -13,11 +14,14 @@ import (
 // what the slowest reader has not.
 const maxKept = 1 << 20
 
+// patience is how long a process and its other readers wait for a reader that is slower than they.
+const patience = 5 * time.Second
+
 // An output is what a process has printed, for any number of readers.
 //
 // If nobody reads, the process goes on, and the last maxKept bytes are kept for the next reader. If
-// somebody does, the process waits for the fastest reader. A reader that is so much slower that its
-// next output is no longer kept is told so.
+// somebody does, the process waits for the readers. A reader that holds up another one for longer
+// than patience is dropped, and told so.
 type output struct {
 	mu      sync.Mutex
 	changed broadcast.Signal
@@ -25,6 +29,7 @@ type output struct {
 	first   int // the number of events[0]
 	size    int // of events
 	sent    int // the number of the first event that no reader has been sent
+	added   int // the size of all events, those that are no longer kept too
 	readers map[*reader]struct{}
 	end     *e2b.EndEvent // nil while the process runs
 	lost    bool          // the box is gone: the process has no end
@@ -33,8 +38,11 @@ type output struct {
 
 // A reader reads the output of a process. Its methods are called from one goroutine.
 type reader struct {
-	of   *output
-	next int // the number of the next event
+	of      *output
+	next    int       // the number of the next event
+	sent    int       // the size of all events before it
+	slow    time.Time // since when the process has waited for it; zero when it has caught up
+	dropped bool      // it was too slow
 }
 
 // sizeOf is what an event takes in memory.
@@ -42,14 +50,20 @@ func sizeOf(e *e2b.DataEvent) int {
 	return len(e.Stdout) + len(e.Stderr) + len(e.PTY) + int(unsafe.Sizeof(*e))
 }
 
-// add adds an event. While the readers have more than maxKept bytes before them, it waits.
+// add adds an event. While a reader has more than maxKept bytes before it, add waits.
 func (o *output) add(e *e2b.DataEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.readers) > 0 && !o.discard && o.unsentLocked() > maxKept {
-		changed := o.changed.Wait()
+	for {
+		changed, wait := o.changed.Wait(), o.waitLocked(time.Now())
+		if wait <= 0 {
+			break
+		}
 		o.mu.Unlock()
-		<-changed
+		select {
+		case <-changed:
+		case <-time.After(wait):
+		}
 		o.mu.Lock()
 	}
 	if o.discard {
@@ -57,6 +71,7 @@ func (o *output) add(e *e2b.DataEvent) {
 	}
 	o.events = append(o.events, e)
 	o.size += sizeOf(e)
+	o.added += sizeOf(e)
 	for o.size > 2*maxKept || o.size > maxKept && len(o.readers) == 0 {
 		o.size -= sizeOf(o.events[0])
 		o.events[0] = nil
@@ -67,16 +82,33 @@ func (o *output) add(e *e2b.DataEvent) {
 	o.changed.Send()
 }
 
-// unsentLocked returns the size of what the fastest reader has not been sent.
-func (o *output) unsentLocked() (size int) {
-	fastest := o.first
+// waitLocked returns how long the process is to wait for its readers: 0 if it can go on. It drops
+// the readers that have held up another one for longer than patience.
+func (o *output) waitLocked(now time.Time) (wait time.Duration) {
+	if o.discard {
+		return 0
+	}
+	fastest := 0
 	for r := range o.readers {
-		fastest = max(fastest, r.next)
+		fastest = max(fastest, r.sent)
 	}
-	for _, e := range o.events[fastest-o.first:] {
-		size += sizeOf(e)
+	alone := o.added-fastest > maxKept // all readers are behind: nobody is held up
+	for r := range o.readers {
+		if o.added-r.sent <= maxKept {
+			continue
+		}
+		if alone || r.slow.IsZero() {
+			r.slow = now
+		}
+		left := patience - now.Sub(r.slow)
+		if left > 0 {
+			wait = max(wait, left)
+			continue
+		}
+		r.dropped = true
+		delete(o.readers, r)
 	}
-	return size
+	return wait
 }
 
 // read returns a reader of what no other reader has been sent, and of what follows. The caller
@@ -84,7 +116,10 @@ func (o *output) unsentLocked() (size int) {
 func (o *output) read() *reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r := &reader{o, o.sent}
+	r := &reader{of: o, next: o.sent, sent: o.added}
+	for _, e := range o.events[o.sent-o.first:] {
+		r.sent -= sizeOf(e)
+	}
 	if o.readers == nil {
 		o.readers = map[*reader]struct{}{}
 	}
@@ -122,12 +157,13 @@ func (r *reader) poll() (data *e2b.DataEvent, end *e2b.EndEvent, wait <-chan str
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case r.next < o.first:
+	case r.dropped:
 		return nil, nil, nil, e2b.Errorf(e2b.ResourceExhausted, "this reader is too slow: output "+
 			"that it has not read is no longer kept")
 	case r.next < o.first+len(o.events):
 		data = o.events[r.next-o.first]
 		r.next++
+		r.sent += sizeOf(data)
 		o.sent = max(o.sent, r.next)
 		o.changed.Send()
 		return data, nil, nil, nil
@@ -136,6 +172,7 @@ func (r *reader) poll() (data *e2b.DataEvent, end *e2b.EndEvent, wait <-chan str
 	case o.end != nil:
 		return nil, o.end, nil, nil
 	}
+	r.slow = time.Time{}
 	return nil, nil, o.changed.Wait(), nil
 }
 

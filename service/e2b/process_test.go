@@ -111,7 +111,7 @@ func TestLateConnect(t *testing.T) {
 }
 
 // TestSlowReader checks that a client that does not read holds up neither the process nor other
-// clients, and that a client alone holds up the process.
+// clients for long.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	g := e2btest.Start(t, nil)
