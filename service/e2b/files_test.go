@@ -181,6 +181,12 @@ func TestTransfer(t *testing.T) {
 		&answer))
 	require.Equal(t, 413, send(t, g, box, "POST", at("/x"), octets,
 		strings.NewReader(large+large), &answer))
+	does(t, g.Client(box), "dd if=/dev/zero of=/dev/shm/all bs=1M 2>/dev/null; true")
+	for _, body := range []string{large, large[:64<<10]} { // by each way of an upload
+		require.Equal(t, 507, send(t, g, box, "POST", at("/dev/shm/more"), octets,
+			strings.NewReader(body), &answer))
+		require.Contains(t, answer, "no space left")
+	}
 }
 
 // TestSigned uses addresses that are signed with the sandbox's token, and name no sandbox.

@@ -62,7 +62,11 @@ func failFile(w http.ResponseWriter, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	e := e2b.ErrorOf(err)
-	fail(w, e.Status(), "%s", e.Message)
+	status := e.Status()
+	if e.Code == e2b.ResourceExhausted { // the disk: 429 would say that a later try helps
+		status = http.StatusInsufficientStorage
+	}
+	fail(w, status, "%s", e.Message)
 }
 
 // download answers with a file's content.
