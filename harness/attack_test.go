@@ -19,11 +19,15 @@ import (
 )
 
 // attack returns an agent that executes the commands in a file of testdata/attacks.
-func attack(t *testing.T, name string) Agent {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "attacks", name))
-	require.NoError(t, err)
-	return Scripted(strings.Split(strings.TrimSuffix(string(data), "\n"), "\n"), nil)
+func attack(name string) Agent {
+	return func(ctx context.Context, trial *Trial) error {
+		data, err := os.ReadFile(filepath.Join("testdata", "attacks", name))
+		if err != nil {
+			return err
+		}
+		commands := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+		return Scripted(commands, nil)(ctx, trial)
+	}
 }
 
 // attacked returns a task in the big image, whose check puts files into the box.
@@ -48,7 +52,7 @@ func TestEndlessOutput(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the bound below depends on GOGC
 	task := attacked("exit 1")
 	task.Check.Time = time.Second // a check that prints is ended after this time
-	for name, agent := range map[string]Agent{"mkdir": attack(t, "mem.txt"),
+	for name, agent := range map[string]Agent{"mkdir": attack("mem.txt"),
 		"all": typing(endless)} {
 		idle := heap()
 		done, most := make(chan struct{}), make(chan int)
@@ -92,7 +96,7 @@ func TestEscapes(t *testing.T) {
 	var shown bytes.Buffer
 	dir := t.TempDir()
 	s, err := Run(t.Context(), Config{
-		Tasks: []Task{attacked("mkdir /x")}, Agent: attack(t, "esc.txt"), Name: "agent", Dir: dir,
+		Tasks: []Task{attacked("mkdir /x")}, Agent: attack("esc.txt"), Name: "agent", Dir: dir,
 		Progress: &shown,
 	})
 	require.NoError(t, err)
@@ -114,7 +118,7 @@ func TestEscapes(t *testing.T) {
 func TestCheat(t *testing.T) {
 	t.Parallel()
 	dockertest.Engine(t, dockertest.Image)
-	cheat := attack(t, "cheat.txt")
+	cheat := attack("cheat.txt")
 	asUser := func(task *Task) {
 		task.AgentUser, task.Dir = "user", "/work"
 		task.Setup = "chown user /work"

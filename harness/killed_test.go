@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +53,11 @@ func runToBeKilled(dir string) int {
 			Parallel: killedParallel, Progress: os.Stdout, Samples: samples,
 			Agent: func(ctx context.Context, trial *Trial) error {
 				fmt.Println("agent", trial.Task.ID)
+				kind, _, _ := strings.Cut(trial.Task.ID, "/")
+				if k, ok := longKinds[kind]; ok {
+					showMemory()
+					return k.agent(ctx, trial)
+				}
 				return Oracle(ctx, trial)
 			},
 		})
@@ -64,6 +70,14 @@ func runToBeKilled(dir string) int {
 		return 1
 	}
 	return 0
+}
+
+// showMemory prints what this program's objects take after a collection.
+func showMemory() {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	fmt.Println("objects", m.HeapAlloc>>10, "KiB")
 }
 
 // TestKilled kills a harness and runs it again. In the end each task has one result, and no box is
@@ -92,7 +106,7 @@ func killed(t *testing.T, count int, kills []int) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "tasks.json"), data, 0o644))
 	for _, n := range kills {
-		out := startHarness(t, dir, n)
+		out := startHarness(t, dir, n, (*os.Process).Kill)
 		require.Contains(t, out, fmt.Sprintf("%d/%d pass", n, count))
 	}
 	// A machine that loses power may leave half a line.
@@ -102,7 +116,7 @@ func killed(t *testing.T, count int, kills []int) {
 	require.NoError(t, errors.Join(err, f.Close()))
 	before := len(resultsIn(t, dir))
 
-	out := startHarness(t, dir, count+1)
+	out := startHarness(t, dir, 0, nil)
 	require.Contains(t, out, fmt.Sprintf("%d pass of %d tasks", count, count))
 	require.Equal(t, count-before, strings.Count(out, "agent task-"),
 		"what has a result has been run again, or not all of the rest")
@@ -125,32 +139,37 @@ func killed(t *testing.T, count int, kills []int) {
 	require.FileExists(t, filepath.Join(dir, "results", reportFile))
 }
 
-// startHarness runs a harness in a process of its own, and kills it at the nth result. It returns
+// startHarness runs a harness in a process of its own, and calls f at the nth result. It returns
 // what the harness printed.
-func startHarness(t *testing.T, dir string, n int) string {
+func startHarness(t *testing.T, dir string, n int, f func(*os.Process) error,
+	env ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), harnessLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), killedDir+"="+dir)
+	cmd.Env = append(append(os.Environ(), killedDir+"="+dir), env...)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	var out bytes.Buffer
-	all := fmt.Sprint(n) + "/"
+	nth := fmt.Sprint(n) + "/"
 	for lines := bufio.NewScanner(io.TeeReader(stdout, &out)); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), all) {
-			require.NoError(t, cmd.Process.Kill())
+		if f != nil && strings.HasPrefix(lines.Text(), nth) {
+			require.NoError(t, f(cmd.Process))
 		}
 	}
 	err = cmd.Wait()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+	if ctx.Err() == nil && errors.As(err, &exit) &&
+		exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
 		return out.String()
 	}
 	require.NoError(t, err, "%s", &out)
 	return out.String()
 }
+
+// harnessLimit bounds a run. Hundreds of tasks take minutes.
+const harnessLimit = 30 * time.Minute
 
 // resultsIn reads the results of a directory, without half a line at the end.
 func resultsIn(t *testing.T, dir string) []Result {

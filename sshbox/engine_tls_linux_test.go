@@ -7,6 +7,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/sandshell/sandshell/internal/test/enginetest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
@@ -20,11 +21,10 @@ func TestEngineTLS(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	noError(t, err)
 	defer l.Close()
-	e := &ownEngine{keys: keys}
-	e.tcp, err = l.(*net.TCPListener).File()
+	tcp, err := l.(*net.TCPListener).File()
 	noError(t, err)
-	defer e.tcp.Close()
-	e.setUp(t)
+	defer tcp.Close()
+	e := enginetest.Start(t, enginetest.Config{TCP: tcp, Keys: keys})
 	address := "tcp://" + l.Addr().String()
 	makesBox := func(c Config) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestEngineTLS(t *testing.T) {
 		noError(t, err)
 		defer box.Close()
 		expect(t, box, "echo $((6*7))", 0, "42\n")
-		list, err := e.client.ContainerList(t.Context(), client.ContainerListOptions{})
+		list, err := e.Client.ContainerList(t.Context(), client.ContainerListOptions{})
 		noError(t, err)
 		if len(list.Items) != 1 || list.Items[0].ID != box.ContainerID() {
 			t.Errorf("the box is on another engine: %+v", list.Items)
@@ -71,5 +71,5 @@ func TestEngineTLS(t *testing.T) {
 	}
 	// The client has the keys. ssh takes them from the context that has the same address.
 	makesBox(Config{Docker: clientWith(keys, keys)})
-	e.wantEmpty(t)
+	e.WantEmpty(t)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/enginetest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
@@ -31,7 +32,7 @@ import (
 // two are the same, but to one of an unknown name New gives boxd in a volume of its own. The last
 // one keeps files in memory, as is its default. flags are added to those of dockerd. The engine has
 // testImage and dockertest.Busybox.
-func startGVisorEngine(t *testing.T, flags ...string) *ownEngine {
+func startGVisorEngine(t *testing.T, flags ...string) *enginetest.Engine {
 	t.Helper()
 	where, err := exec.Command("../testdata/gvisor/build", "--where").Output()
 	require.NoError(t, err)
@@ -39,17 +40,15 @@ func startGVisorEngine(t *testing.T, flags ...string) *ownEngine {
 	if _, err := os.Stat(runsc); err != nil {
 		t.Skip("there is no runsc: testdata/gvisor/build makes one, as make nightly does")
 	}
-	e := &ownEngine{images: []string{testImage, dockertest.Busybox},
-		config: fmt.Sprintf(`{"runtimes": {
+	return enginetest.Start(t, enginetest.Config{Images: []string{testImage, dockertest.Busybox},
+		JSON: fmt.Sprintf(`{"runtimes": {
 			"runsc": {"path": %[1]q,
 				"runtimeArgs": ["--network=none", "--ignore-cgroups", "--overlay2=none"]},
 			"sandboxed": {"path": %[1]q,
 				"runtimeArgs": ["--network=none", "--ignore-cgroups", "--overlay2=none"]},
 			"runsc-memory": {"path": %[1]q,
 				"runtimeArgs": ["--network=none", "--ignore-cgroups"]}}}`, runsc),
-		flags: append([]string{}, flags...)}
-	e.setUp(t)
-	return e
+		Flags: append([]string{}, flags...)})
 }
 
 // TestGVisor makes copies of boxes with all that runs in them.
@@ -57,7 +56,7 @@ func TestGVisor(t *testing.T) {
 	testenv.NeedsFull(t, "it needs a gVisor, whose build takes minutes, and starts an engine; "+
 		"TestRenewSessions, TestReapKeepers and TestRenew of boxd cover its parts")
 	e := startGVisorEngine(t, "--experimental")
-	d := e.client
+	d := e.Client
 	for _, test := range []struct {
 		name string
 		f    func(*testing.T, *client.Client)
@@ -75,7 +74,7 @@ func TestGVisor(t *testing.T) {
 				Filters: client.Filters{}.Add("label", "sandshell.snapshot")})
 			require.NoError(t, err)
 			require.Empty(t, images.Items)
-			checkpoints, err := filepath.Glob(filepath.Join(e.dir,
+			checkpoints, err := filepath.Glob(filepath.Join(e.Dir,
 				"root/containers/*/checkpoints/*"))
 			require.NoError(t, err)
 			require.Empty(t, checkpoints)
@@ -336,7 +335,7 @@ func gvisorNew(t *testing.T, d *client.Client) {
 func TestGVisorNotExperimental(t *testing.T) {
 	testenv.NeedsFull(t, "it needs a gVisor, whose build takes minutes, and starts an engine; "+
 		"TestSnapshot covers what it does")
-	d := startGVisorEngine(t).client
+	d := startGVisorEngine(t).Client
 	box := gvisorBox(t, Config{Docker: d, Image: testImage, Network: "none", Runtime: "runsc"})
 	expect(t, box, "X=1; cd /srv; echo f >f", 0, "")
 	s, err := box.Snapshot(t.Context())

@@ -3,36 +3,15 @@
 package sshbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/containerd/errdefs"
-	"github.com/moby/moby/client"
-
+	"github.com/sandshell/sandshell/internal/test/enginetest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
-
-// wantEmpty expects that the engine has no containers.
-func (e *ownEngine) wantEmpty(t *testing.T) {
-	t.Helper()
-	left, err := e.client.ContainerList(context.Background(),
-		client.ContainerListOptions{All: true})
-	noError(t, err)
-	for _, c := range left.Items {
-		// An engine may list a container as dead that was removed while the engine was starting,
-		// although inspecting it fails. (Docker 20.10, on a busy machine.)
-		if _, err := e.client.ContainerInspect(context.Background(), c.ID,
-			client.ContainerInspectOptions{}); errdefs.IsNotFound(err) {
-			t.Logf("the engine lists a container that does not exist: %s, %s", c.ID, c.Status)
-			continue
-		}
-		t.Errorf("the engine still has %v, %s, %s", c.Names, c.State, c.Status)
-	}
-}
 
 // TestEngineRestartsUnderBoxes stops or kills an engine while a box is at work, and starts it
 // again. If the engine keeps its containers, all calls succeed. If not, each call soon returns a
@@ -41,10 +20,10 @@ func TestEngineRestartsUnderBoxes(t *testing.T) {
 	testenv.NeedsAll(t, "it starts engines of its own, as TestEngineRestarts does")
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprint("live-restore=", live), func(t *testing.T) {
-			e := startOwnEngine(t, live)
-			for name, end := range map[string]func(*testing.T){"stopped": e.stop,
-				"killed": e.kill} {
-				t.Run(name, func(t *testing.T) { e.restartUnderBox(t, end) })
+			e := enginetest.Start(t, enginetest.Config{LiveRestore: live})
+			for name, end := range map[string]func(*testing.T){"stopped": e.Stop,
+				"killed": e.Kill} {
+				t.Run(name, func(t *testing.T) { restartUnderBox(t, e, end) })
 			}
 		})
 	}
@@ -52,9 +31,9 @@ func TestEngineRestartsUnderBoxes(t *testing.T) {
 
 // restartUnderBox ends the engine by end, and starts it, while a box has a job and a command
 // running.
-func (e *ownEngine) restartUnderBox(t *testing.T, end func(*testing.T)) {
+func restartUnderBox(t *testing.T, e *enginetest.Engine, end func(*testing.T)) {
 	ctx := testContext(t)
-	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client})
+	box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.Client})
 	noError(t, err)
 	defer box.Close()
 	_, err = box.Execute(ctx, "X=1")
@@ -74,8 +53,8 @@ func (e *ownEngine) restartUnderBox(t *testing.T, end func(*testing.T)) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	end(t)
-	e.start(t)
-	if e.liveRestore {
+	e.Start(t)
+	if e.LiveRestore {
 		if _, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"touch", "/tmp/go"}}); err != nil {
 			t.Errorf("run: %v", err)
 		}
@@ -107,9 +86,9 @@ func (e *ownEngine) restartUnderBox(t *testing.T, end func(*testing.T)) {
 		}
 	}
 	noError(t, box.Close())
-	_, err = Engine{Docker: e.client}.Reap(ctx)
+	_, err = Engine{Docker: e.Client}.Reap(ctx)
 	noError(t, err)
-	e.wantEmpty(t)
+	e.WantEmpty(t)
 }
 
 // errSignalled is the error of signalled.
@@ -131,10 +110,10 @@ func TestEngineRestartsUnderStarts(t *testing.T) {
 		"cuts the engine's connection, runs every day")
 	for _, live := range []bool{true, false} {
 		t.Run(fmt.Sprint("live-restore=", live), func(t *testing.T) {
-			e := startOwnEngine(t, live)
+			e := enginetest.Start(t, enginetest.Config{LiveRestore: live})
 			// The first box fills boxd's volume.
 			first, err := New(t.Context(), Config{Image: bareImage, Network: "none",
-				Docker: e.client})
+				Docker: e.Client})
 			noError(t, err)
 			noError(t, first.Close())
 			// In milliseconds. With this storage driver, create takes about 400, and start and join
@@ -147,20 +126,20 @@ func TestEngineRestartsUnderStarts(t *testing.T) {
 				}
 				done := make(chan made, 1)
 				go func() {
-					box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.client,
+					box, err := New(ctx, Config{Image: bareImage, Network: "none", Docker: e.Client,
 						StartTimeout: 10 * time.Second})
 					done <- made{box, err}
 				}()
 				time.Sleep(after * time.Millisecond)
-				e.kill(t)
+				e.Kill(t)
 				var m made
 				// New returns at once, or waits for the engine, which does not answer until it is
 				// started.
 				select {
 				case m = <-done:
-					e.start(t)
+					e.Start(t)
 				case <-time.After(time.Second):
-					e.start(t)
+					e.Start(t)
 					m = <-done
 				}
 				t.Logf("killed after %v: %v", after*time.Millisecond, m.err)
@@ -169,9 +148,9 @@ func TestEngineRestartsUnderStarts(t *testing.T) {
 						t.Logf("close: %v", err)
 					}
 				}
-				_, err := Engine{Docker: e.client}.Reap(ctx)
+				_, err := Engine{Docker: e.Client}.Reap(ctx)
 				noError(t, err)
-				e.wantEmpty(t)
+				e.WantEmpty(t)
 			}
 		})
 	}
