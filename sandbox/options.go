@@ -61,10 +61,11 @@ func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }
 
-// Tee copies the raw output, with its control sequences, to w as it comes. Writes are made one at a
-// time, from a goroutine of their own, and end before the call returns. A slow w slows the command
-// down. If a Write fails, the copying ends, and nothing else does. If a Write panics, the copying
-// ends, and the call returns an error that tells of the panic.
+// Tee copies the raw output, with its control sequences, to w as it comes. What came between two
+// calls about a command is in the second one's Result, and not in w: use [Follow] or [LogTo] for
+// all of it. Writes are made one at a time, from a goroutine of their own, and end before the call
+// returns. A slow w slows the command down. If a Write fails, the copying ends, and nothing else
+// does. If a Write panics, the copying ends, and the call returns an error that tells of the panic.
 //
 // If w blocks, the call does not return until the end of ctx, Timeout, Yield, Idle, Interrupt or
 // Close asks it to. These give w a second. Then w gets nothing more, and the call returns the

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -209,13 +210,19 @@ func pipedOutput(t *testing.T, b *box) {
 		same(t, "a\nb\nc\n", both.String())
 	})
 	parallel(t, "Until", func(t *testing.T) {
-		j := b.piped(t, "echo no >&2; echo one; read -r x; echo two; read -r x; exit 4")
+		j := b.piped(t, "echo no >&2; echo one; read -r x; while :; do echo tick; sleep 0.05; "+
+			"done & read -r x; kill $!; wait; echo two; read -r x; exit 4")
 		res := j.until(matching("one\n"))
 		runningWith(t, res, "one\n")
 		require.NoError(t, j.input("x\n"))
 		var tee strings.Builder
-		runningWith(t, j.until(matching("two\n"), sandbox.Tee(&tee)), "two\n")
-		same(t, "two\n", tee.String())
+		typed := make(chan error, 1) // when the call is under way: a Tee gets what comes then
+		w := &firstWrite{w: &tee, seen: sync.OnceFunc(func() {
+			go func() { typed <- j.input("x\n") }()
+		})}
+		running(t, j.until(matching("two\n"), sandbox.Tee(w)))
+		require.NoError(t, <-typed)
+		require.Regexp(t, "^(tick\n)+two\n$", tee.String())
 		require.NoError(t, j.input("x\n"))
 		same(t, "", ended(t, j.until(), 4).Output)
 	})
