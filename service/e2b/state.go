@@ -4,19 +4,21 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sandshell/sandshell/internal/e2b"
 )
 
-// A state is what this program knows of a box: what its clients have started. It exists while
-// something uses it.
+// A state is what this program knows of a box: what its clients have started, and as whom. It exists
+// while something uses it, and for idleLimit after that.
 type state struct {
 	id      string
-	forget  func() // removes it from its handler; called with users at 0
+	forget  func() // removes it from its handler if users is 0
 	streams *cutter
 
 	mu        sync.Mutex
-	users     int // requests and processes
+	users     int         // requests and processes
+	idle      *time.Timer // calls forget; nil while there are users
 	processes []*process
 	watchers  map[string]*watcher
 	home      *account                 // of the box's own user, once it is known
@@ -29,6 +31,10 @@ type states struct {
 	byID map[string]*state
 }
 
+// idleLimit is how long a state is kept that nothing uses, so that a client's next request need not
+// find out again as whom it works.
+const idleLimit = 10 * time.Minute
+
 // of returns the state of a box, for a request. The caller calls its release at the end.
 func (s *states) of(id string) *state {
 	s.mu.Lock()
@@ -36,18 +42,18 @@ func (s *states) of(id string) *state {
 	b := s.byID[id]
 	if b == nil {
 		b = &state{id: id, streams: &cutter{}}
+		b.forget = func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.users == 0 && s.byID[id] == b {
+				delete(s.byID, id)
+			}
+		}
 		s.byID[id] = b
 	}
 	b.retain()
-	b.forget = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.users == 0 && s.byID[id] == b {
-			delete(s.byID, id)
-		}
-	}
 	return b
 }
 
@@ -65,6 +71,7 @@ func (s *states) cut(id string) {
 	s.mu.Unlock()
 	if b != nil {
 		b.streams.cut()
+		b.forget()
 	}
 }
 
@@ -72,15 +79,18 @@ func (b *state) retain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.users++
+	if b.idle != nil {
+		b.idle.Stop()
+		b.idle = nil
+	}
 }
 
 func (b *state) release() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.users--
-	last := b.users == 0
-	b.mu.Unlock()
-	if last {
-		b.forget()
+	if b.users == 0 {
+		b.idle = time.AfterFunc(idleLimit, b.forget)
 	}
 }
 
