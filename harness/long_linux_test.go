@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/test/dockertest"
@@ -28,8 +29,11 @@ func TestLongEvaluation(t *testing.T) {
 	testenv.NeedsFull(t, "it makes 500 containers on an engine of its own; TestKilled has five "+
 		"tasks, and TestJudge the agents")
 	const count, each = 500, 25
+	machine, err := dockertest.Engine(t).Info(t.Context(), client.InfoOptions{})
+	require.NoError(t, err)
 	e := enginetest.Start(t, enginetest.Config{
-		Images: []string{dockertest.Busybox, dockertest.Image}})
+		Images: []string{dockertest.Busybox, dockertest.Image},
+		Flags:  []string{"--storage-driver", machine.Info.Driver}})
 	names := slices.Sorted(maps.Keys(longKinds))
 	dir := t.TempDir()
 	var tasks []Task

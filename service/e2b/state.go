@@ -9,8 +9,8 @@ import (
 	"github.com/sandshell/sandshell/internal/e2b"
 )
 
-// A state is what this program knows of a box: what its clients have started, and as whom. It exists
-// while something uses it, and for idleLimit after that.
+// A state is what this program knows of a box: what its clients have started, and as whom. It is
+// kept while something uses it, and for idleLimit after that.
 type state struct {
 	id      string
 	forget  func() // removes it from its handler if users is 0

@@ -65,7 +65,8 @@ func Start(t *testing.T, c Config) *Engine {
 			_ = e.dockerd.Wait()
 		}
 		e.endShims()
-		// dockerd mounts its root on itself, and leaves the mount.
+		// dockerd mounts its root on itself, and leaves the mount. If it was killed, file systems
+		// of containers may be left too.
 		_ = exec.Command("sh", "-c", fmt.Sprintf("grep -o ' %s/[^ ]*' /proc/mounts | sort -r | "+
 			"xargs -r -n 1 umount -l", dir)).Run()
 		waitFor(t, "the engine's files to be gone", func() bool { return os.RemoveAll(dir) == nil })
@@ -113,14 +114,14 @@ func (e *Engine) Start(t *testing.T) {
 			"--tlscert", filepath.Join(e.Keys, "server-cert.pem"), "--tlskey",
 			filepath.Join(e.Keys, "server-key.pem"))
 	}
-	e.dockerd = exec.Command("sh", append(args, "--live-restore="+strconv.FormatBool(e.LiveRestore),
-		"--config-file", e.at("config.json"), "--data-root", e.at("root"), "--exec-root",
-		e.at("exec"), "--pidfile", e.at("pid"), "-H", e.Host(), "--bridge", "none",
-		"--iptables=false", "--ip6tables=false")...)
+	args = append(args, "--live-restore="+strconv.FormatBool(e.LiveRestore),
+		"--config-file", e.at("config.json"), "--data-root", e.at("root"),
+		"--exec-root", e.at("exec"), "--pidfile", e.at("pid"), "-H", e.Host(),
+		"--bridge", "none", "--iptables=false", "--ip6tables=false")
 	if e.Flags == nil {
 		e.Flags = []string{"--storage-driver", "vfs"}
 	}
-	e.dockerd.Args = append(e.dockerd.Args, e.Flags...)
+	e.dockerd = exec.Command("sh", append(args, e.Flags...)...)
 	// A containerd that is slow to start is killed. Before that it writes its stacks to TMPDIR.
 	e.dockerd.Env = append(os.Environ(), "TMPDIR="+e.Dir)
 	if e.TCP != nil {
