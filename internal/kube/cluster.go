@@ -36,10 +36,10 @@ type Endpoint struct {
 // A Cluster is a namespace of a cluster. Its methods may be called from several goroutines.
 type Cluster struct {
 	Endpoint   // Namespace is never ""
-	Pods       *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
-	Events     *gentype.ClientWithList[*corev1.Event, *corev1.EventList]
-	ConfigMaps *gentype.Client[*corev1.ConfigMap]
-	Policies   *gentype.Client[*networkingv1.NetworkPolicy]
+	Pods       *ListedResource[*corev1.Pod, *corev1.PodList]
+	Events     *ListedResource[*corev1.Event, *corev1.EventList]
+	ConfigMaps *Resource[*corev1.ConfigMap]
+	Policies   *Resource[*networkingv1.NetworkPolicy]
 	files      []string // the kubeconfig files; none in a pod without a kubeconfig
 	log        *slog.Logger
 	config     *rest.Config
@@ -133,18 +133,19 @@ func open(e Endpoint, config *rest.Config, log *slog.Logger) (*Cluster, error) {
 	codec := runtime.NewParameterCodec(kinds())
 	return &Cluster{
 		Endpoint: e, log: log, config: config, core: core, clock: clock,
-		Pods: gentype.NewClientWithList("pods", core, codec, e.Namespace,
+		Pods: listed(gentype.NewClientWithList("pods", core, codec, e.Namespace,
 			func() *corev1.Pod {
 				return &corev1.Pod{}
-			}, func() *corev1.PodList { return &corev1.PodList{} }),
-		Events: gentype.NewClientWithList("events", core, codec, e.Namespace,
+			}, func() *corev1.PodList { return &corev1.PodList{} })),
+		Events: listed(gentype.NewClientWithList("events", core, codec, e.Namespace,
 			func() *corev1.Event {
 				return &corev1.Event{}
-			}, func() *corev1.EventList { return &corev1.EventList{} }),
-		ConfigMaps: gentype.NewClient("configmaps", core, codec, e.Namespace,
-			func() *corev1.ConfigMap { return &corev1.ConfigMap{} }),
-		Policies: gentype.NewClient("networkpolicies", networking, codec, e.Namespace,
-			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} }),
+			}, func() *corev1.EventList { return &corev1.EventList{} })),
+		ConfigMaps: &Resource[*corev1.ConfigMap]{gentype.NewClient("configmaps", core, codec,
+			e.Namespace, func() *corev1.ConfigMap { return &corev1.ConfigMap{} })},
+		Policies: &Resource[*networkingv1.NetworkPolicy]{gentype.NewClient("networkpolicies",
+			networking, codec, e.Namespace,
+			func() *networkingv1.NetworkPolicy { return &networkingv1.NetworkPolicy{} })},
 	}, nil
 }
 
