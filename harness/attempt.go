@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sandshell/sandshell/internal/ctxerr"
@@ -165,10 +166,10 @@ func (t *attempt) agentsBox(ctx context.Context, w *workspace) (*recorded, *verd
 	return rec, nil
 }
 
-// A recorded is a box whose Close also closes the file of its recording.
+// A recorded is a box whose Close also closes the file of its recording, once.
 type recorded struct {
 	*recording.Box
-	file *boundedFile
+	close func() error
 }
 
 // record returns the box with a recording of what is done in it.
@@ -177,13 +178,17 @@ func (t *attempt) record(box sandbox.Sandbox) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recorded{recording.New(box, f), f}, nil
+	rec := recording.New(box, f)
+	return &recorded{rec, sync.OnceValue(func() error {
+		return errors.Join(rec.Close(), f.Close())
+	})}, nil
 }
 
 // Unwrap lets sandbox.As find the box.
 func (r *recorded) Unwrap() sandbox.Sandbox { return r.Box }
 
-func (r *recorded) Close() error { return errors.Join(r.Box.Close(), r.file.Close()) }
+// Close closes the box. It is called twice if the agent does not return in time.
+func (r *recorded) Close() error { return r.close() }
 
 func (t *attempt) close(box io.Closer) {
 	if err := box.Close(); err != nil {
@@ -294,6 +299,9 @@ func (t *attempt) callAgent(ctx context.Context) error {
 	case err := <-done:
 		return logPanic(err)
 	case <-time.After(agentGrace):
+		t.logf("the agent has not returned %v after its time was over: its box is closed, and it "+
+			"is waited for", agentGrace)
+		t.run.progress.late(sampleID{t.task.ID, t.trial.Sample}.String())
 		t.trial.Box.Close()
 		return logPanic(<-done)
 	}

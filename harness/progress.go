@@ -68,6 +68,19 @@ func (p *progress) taskEnded(r Result) {
 	p.drawLocked()
 }
 
+// late says of a task that its agent does not return.
+func (p *progress) late(task string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := task + ": its time is over, and its agent does not return: it is waited for"
+	if p.width == 0 {
+		p.printfLocked("%s\n", line)
+		return
+	}
+	p.printfLocked("\r\x1b[K%s\n", truncate(line, p.width))
+	p.drawLocked()
+}
+
 const barWidth = 20
 
 // drawLocked draws the bar, if w is a terminal.
