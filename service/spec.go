@@ -153,8 +153,17 @@ func (s *Spec) Check() error {
 		return invalid("Spec.Env", "%v", err)
 	}
 	l := s.Lifecycle
-	if l.Idle < 0 || l.Session < 0 || l.Keep < 0 || l.MaxRunning < 0 {
-		return invalid("Spec.Lifecycle", "%+v: no field may be negative: 0 switches a field off", l)
+	for _, f := range []struct {
+		name     string
+		value    any
+		negative bool
+	}{
+		{"Idle", l.Idle, l.Idle < 0}, {"Session", l.Session, l.Session < 0},
+		{"Keep", l.Keep, l.Keep < 0}, {"MaxRunning", l.MaxRunning, l.MaxRunning < 0},
+	} {
+		if f.negative {
+			return invalid("Spec.Lifecycle."+f.name, "%v is negative: 0 switches it off", f.value)
+		}
 	}
 	if s.Warm < 0 {
 		return invalid("Spec.Warm", "%d is negative: 0 means none", s.Warm)

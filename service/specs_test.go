@@ -33,7 +33,7 @@ func TestSpecCheck(t *testing.T) {
 		{"Spec.Config.Memory", func(s *Spec) { s.Config.Memory, s.Warm = -4, 1 }},
 		{"Spec.Config.Env[0]", func(s *Spec) { s.Config.Env = []string{"x"} }},
 		{"Spec.Env", func(s *Spec) { s.Env = []string{"x"} }},
-		{"Spec.Lifecycle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
+		{"Spec.Lifecycle.Idle", func(s *Spec) { s.Lifecycle.Idle = -1 }},
 		{"Spec.Warm", func(s *Spec) { s.Warm = -1 }},
 		{"Spec.Egress[1]", func(s *Spec) { s.Egress = []string{"a.example.com", "GET"} }},
 		{"Spec.Egress", func(s *Spec) { s.Egress = slices.Repeat([]string{"a.example.com"}, 201) }},

@@ -128,8 +128,9 @@
 // All methods may be called from several goroutines. A context governs its call only. When the
 // connection or the container is gone, calls return a *sandbox.LostError, which says why. A lost
 // box stays lost; Close removes what is left of it. A paused container is not lost: calls wait
-// until it is unpaused or their context ends. Close ends everything that is under way, waits for
-// its goroutines, and can be called again.
+// until it is unpaused, or until their context ends and then up to 10 s more, because the command
+// cannot be killed meanwhile. Close ends everything that is under way, waits for its goroutines,
+// and can be called again.
 //
 // # Limits
 //
