@@ -40,7 +40,8 @@ func TestLateAgent(t *testing.T) {
 			time.Sleep(time.Hour)
 			return nil
 		}
-		a := &attempt{run: run, log: log, task: Task{ID: "task"}, trial: &Trial{Box: box, Sample: 2}}
+		a := &attempt{run: run, log: log, task: Task{ID: "task"},
+			trial: &Trial{Box: box, Sample: 2}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.NoError(t, a.callAgent(ctx))
