@@ -3,14 +3,12 @@
 package sshbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/enginetest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
@@ -75,10 +73,5 @@ func TestEngineRestarts(t *testing.T) {
 	r, err = box.Execute(ctx, "echo $X")
 	wantExited(t, r, err, "1\n")
 	noError(t, box.Close())
-	left, err := e.Client.ContainerList(context.Background(),
-		client.ContainerListOptions{All: true})
-	noError(t, err)
-	if len(left.Items) > 0 {
-		t.Errorf("the engine still has %v", left.Items)
-	}
+	e.WantEmpty(t)
 }
