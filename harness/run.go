@@ -134,10 +134,10 @@ func (c Config) withDefaults() (Config, error) {
 			t.Check.Time = defaultCheckTime
 		}
 		if err := t.Validate(); err != nil {
-			return c, fmt.Errorf("Config.Tasks: %q: %w", t.ID, err)
+			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
 		if err := checkPlace(c.Place, &t); err != nil {
-			return c, fmt.Errorf("Config.Tasks: %q: %w", t.ID, err)
+			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
 		if c.Memory > 0 && t.Limits.Memory > c.Memory {
 			return c, fmt.Errorf("Config.Memory: task %q may take %s, more than %s: raise "+

@@ -190,7 +190,7 @@ var taskTag = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // A FieldError says what is wrong with a field of a task.
 type FieldError struct {
-	Field string // as the file of the task names it: "check.command"
+	Field string // as a file of tasks names it: "check.command" for Check.Command
 	Err   error
 }
 

@@ -13,7 +13,7 @@ import (
 // *fs.PathError from files and copies, and ctx's error.
 var (
 	// ErrClosed: the session or sandbox has been closed. It is os.ErrClosed too.
-	ErrClosed error = &sentinel{"already closed", os.ErrClosed}
+	ErrClosed error = &sentinel{"the session or sandbox has been closed", os.ErrClosed}
 	// ErrBusy: a command of this session is unfinished. Use Input, Wait or Interrupt, or open
 	// another session.
 	ErrBusy error = &sentinel{"a command is unfinished: Wait, Input or Interrupt it, or Open a " +

@@ -56,7 +56,8 @@ func Yield(d time.Duration) ExecOption {
 // Until makes the call return, with State Running and Matched set, as soon as the output matches
 // re. The Result's Output ends with the match; what came after the match belongs to the next
 // Result. Until searches the output of this call, cleaned as in Result.Output. A line matches as
-// soon as it is on the screen, even if it is rewritten later. A match can be at most 4 KiB long.
+// soon as it is on the screen, even if it is rewritten later. A match can be at most 4 KiB long. If
+// re is nil, Until does nothing.
 func Until(re *regexp.Regexp) ExecOption {
 	return func(o *ExecOptions) { o.Until = re }
 }

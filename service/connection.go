@@ -83,7 +83,10 @@ func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err e
 		c, err = s.connect(ctx, r)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, fmt.Errorf("open box %q: %w: Start makes one", id, err)
+	case err != nil:
 		return nil, fmt.Errorf("open box %q: %w", id, err)
 	}
 	return shared{c.Attached}, nil

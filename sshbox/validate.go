@@ -15,6 +15,7 @@ import (
 	"github.com/sandshell/sandshell/internal/guard"
 	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/plugin"
+	"github.com/sandshell/sandshell/sandbox"
 )
 
 // DefaultPIDs is the default limit on processes and threads: enough for parallel builds, and low
@@ -108,6 +109,13 @@ func (c Config) Check() error {
 		if name == "" || err != nil && address != "host-gateway" {
 			return fmt.Errorf("Config.ExtraHosts[%d]: %q: write name:address, with an IP address "+
 				"or host-gateway", i, entry)
+		}
+	}
+	for field, network := range map[string]string{"Network": c.Network,
+		"PluginNetwork": c.PluginNetwork} {
+		if network == string(sandbox.NetworkOpen) {
+			return fmt.Errorf("Config.%s: %q is a word of sandbox.Spec: leave it out for the "+
+				"engine's default network", field, network)
 		}
 	}
 	if c.GPUs < -1 {

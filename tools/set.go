@@ -55,7 +55,7 @@ type Set struct {
 // New combines sets into one, in their order. Its Close closes them all. From then on, sets of the
 // same session, such as Shell and Skills of a box, share what they know of its commands. If a tool
 // of one set leaves a command unfinished, the next call of any set reports it, and the tools of
-// Shell can wait for it and read its output.
+// Shell can wait for it and read its output. Without sets, it has no tools.
 //
 // New returns an error if a set is nil, or was made with a mistake such as an invalid Config. It
 // also returns one if two tools have the same name. Then give one of the sets a Prefix.

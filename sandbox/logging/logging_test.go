@@ -172,8 +172,8 @@ func TestEnds(t *testing.T) {
 	slices.Sort(ends)
 	require.Equal(t, []string{
 		`INFO msg="box closed"`,
-		`INFO msg="command ended" session=main bytes=0 error="already closed"`,
-		`INFO msg="job ended" job=job-1 bytes=0 error="already closed"`,
+		`INFO msg="command ended" session=main bytes=0 error="the session or sandbox has been closed"`,
+		`INFO msg="job ended" job=job-1 bytes=0 error="the session or sandbox has been closed"`,
 	}, ends)
 }
 

@@ -78,7 +78,7 @@ func TestLog(t *testing.T) {
 			"status": 0.0, "bytes": 9.0},
 		{"msg": "command started", "session": "main", "command": 3.0, "length": 22.0},
 		{"msg": "command cut short", "session": "main", "command": 3.0, "state": "running",
-			"error": "already closed", "bytes": 6.0},
+			"error": "the session or sandbox has been closed", "bytes": 6.0},
 	}, events)
 	for _, secret := range []string{"geheim", "verborgen", "verdeckt", "sleep"} {
 		require.NotContains(t, log.String(), secret)

@@ -155,7 +155,8 @@ func TestEnds(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	const closed = "; exception *sandbox.sentinel already closed; Error already closed"
+	const closed = "; exception *sandbox.sentinel the session or sandbox has been " +
+		"closed; Error the session or sandbox has been closed"
 	require.ElementsMatch(t, []string{
 		"execute box=LocalBox session=session-1 state=running bytes=6",
 		"execute box=LocalBox session=session-1 state=running bytes=6" + closed,
