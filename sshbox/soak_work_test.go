@@ -150,7 +150,7 @@ func (w *worker) interruptSleep(ctx context.Context) error {
 	if err != nil || r.State != sandbox.Running {
 		return fmt.Errorf("yield: %+v, %v", r, err)
 	}
-	if r, err = w.box.Interrupt(ctx); err != nil || r.ExitCode != 130 {
+	if r, err = w.box.Interrupt(ctx); err != nil || r.ExitCode != 130 || r.Restarted {
 		return fmt.Errorf("interrupt: %+v, %v", r, err)
 	}
 	return nil
