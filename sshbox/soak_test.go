@@ -56,7 +56,7 @@ func TestSoak(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	calls := s.work(boxes, s.length/10) // each box does everything at least once
+	calls := s.work(boxes, s.length/10) // each box does everything at least once, at its full size
 	early := s.measure("early", s.boxes)
 	calls += s.work(boxes, s.length*9/10)
 	late := s.measure("late", s.boxes)
@@ -192,7 +192,7 @@ func (s *soak) work(boxes []*DockerSSHBox, length time.Duration) int64 {
 	for i, box := range boxes {
 		wg.Go(func() {
 			w := &worker{s: s, box: box, r: rand.New(rand.NewPCG(uint64(i), 1)), dir: s.t.TempDir()}
-			for first := true; first || time.Now().Before(end); first = false {
+			for w.first = true; w.first || time.Now().Before(end); w.first = false {
 				for _, task := range []func(context.Context) error{w.countUp, w.printLines,
 					w.answerPrompt, w.runCat, w.copyFile, w.readLog, w.interruptSleep} {
 					ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)

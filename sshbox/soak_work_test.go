@@ -25,6 +25,16 @@ type worker struct {
 	dir   string
 	count int
 	base  string // not empty when the shell has a count
+	first bool   // the first round
+}
+
+// upTo returns a number from 0 to most: in the first round most, so that buffers have the size that
+// they keep.
+func (w *worker) upTo(most int) int {
+	if w.first {
+		return most
+	}
+	return w.r.IntN(most + 1)
 }
 
 // expect executes a command that must succeed with this output.
@@ -50,7 +60,7 @@ func (w *worker) countUp(ctx context.Context) error {
 
 // printLines prints many lines.
 func (w *worker) printLines(ctx context.Context) error {
-	n := 1 + w.r.IntN(20000)
+	n := w.upTo(20000)
 	var want strings.Builder
 	for i := 1; i <= n; i++ {
 		fmt.Fprintln(&want, i)
@@ -73,7 +83,7 @@ func (w *worker) answerPrompt(ctx context.Context) error {
 
 // runCat passes random bytes through a Run of cat.
 func (w *worker) runCat(ctx context.Context) error {
-	in := make([]byte, w.r.IntN(1<<20))
+	in := make([]byte, w.upTo(1<<20))
 	for i := range in {
 		in[i] = byte(w.r.Uint32())
 	}
@@ -90,7 +100,7 @@ func (w *worker) runCat(ctx context.Context) error {
 func (w *worker) copyFile(ctx context.Context) error {
 	there, back := filepath.Join(w.dir, "there"), filepath.Join(w.dir, "back")
 	defer os.Remove(back)
-	data := make([]byte, w.r.IntN(2<<20))
+	data := make([]byte, w.upTo(2<<20))
 	for i := range data {
 		data[i] = byte(w.r.Uint32())
 	}
