@@ -77,14 +77,27 @@ func (b *DockerSSHBox) lostMounts(ctx context.Context,
 			add(path, "tmpfs")
 		}
 	}
-	started, err := time.Parse(time.RFC3339Nano, c.State.StartedAt)
+	made := b.filesMade(ctx, c)
 	for _, path := range ofEngine {
 		// SFTP tells whole seconds only.
-		found, failed := b.host.engine.ContainerStatPath(ctx, c.ID,
+		found, err := b.host.engine.ContainerStatPath(ctx, c.ID,
 			client.ContainerStatPathOptions{Path: path})
-		if err == nil && failed == nil && found.Stat.Mtime.After(started) {
+		if err == nil && !made.IsZero() && found.Stat.Mtime.After(made) {
 			add(path, "the engine's, changed since")
 		}
 	}
 	return lost
+}
+
+// filesMade returns a time after the engine has made its files and before any program of the box
+// has run, or zero if it is not known. Some engines make them after the StartedAt that they tell
+// (Docker 29), but before boxd, the first program. In a container that was started from a
+// checkpoint, boxd is older than the files.
+func (b *DockerSSHBox) filesMade(ctx context.Context, c *container.InspectResponse) time.Time {
+	made, _ := time.Parse(time.RFC3339Nano, c.State.StartedAt)
+	// An earlier boxd, in a box that was attached to, cannot say.
+	if boxd, err := b.host.Started(ctx); err == nil && boxd.After(made) {
+		made = boxd
+	}
+	return made
 }

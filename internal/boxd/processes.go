@@ -39,6 +39,8 @@ func (s *server) answerQuestion(o *owner, request string,
 		}
 	case wire.UptimeRequest:
 		answer, err = procfs.Uptime()
+	case wire.StartedRequest:
+		answer = s.started
 	case wire.SignalRequest:
 		var signal wire.Signal
 		if err = json.Unmarshal(payload, &signal); err == nil {

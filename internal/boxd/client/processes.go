@@ -44,6 +44,11 @@ func (h *Host) ResetModes(ctx context.Context, tty int) error {
 	return err
 }
 
+// Started returns when boxd started, on the box's clock.
+func (h *Host) Started(ctx context.Context) (time.Time, error) {
+	return ask[time.Time](ctx, h, wire.StartedRequest, nil)
+}
+
 // Uptime implements hostapi.Processes.
 func (h *Host) Uptime(ctx context.Context) (time.Duration, error) {
 	return ask[time.Duration](ctx, h, wire.UptimeRequest, nil)

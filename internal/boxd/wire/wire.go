@@ -133,6 +133,7 @@
 //	ProgramRequest     a process id         Environment     what it was executed with
 //	ResetModesRequest  a terminal's number  null            reset the terminal's modes
 //	UptimeRequest      null                 time.Duration   how long the machine has been running
+//	StartedRequest     null                 time.Time       when boxd started
 //	LookRequest        a program's id       proc.Look       what the terminal's processes do
 //	ShellRequest       a program's id       proc.Shell      what a shell is known by
 //	InterruptRequest   a program's id       true or false   whether a SIGINT was sent
@@ -274,6 +275,7 @@ const (
 	MarkedRequest     = "marked@sandshell"
 	ResetModesRequest = "reset-modes@sandshell"
 	UptimeRequest     = "uptime@sandshell"
+	StartedRequest    = "started@sandshell"
 	SignalRequest     = "signal@sandshell"
 	InterruptRequest  = "interrupt@sandshell"
 	SettleRequest     = "settle@sandshell"
