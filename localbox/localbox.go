@@ -2,6 +2,18 @@
 // who runs the program, with that user's files, network and processes. A LocalBox is for trusted
 // commands, for trying things out, and for programs that are in a container already.
 //
+//	box, err := localbox.New(ctx, localbox.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	defer box.Close()
+//	box.Execute(ctx, "cd /tmp && X=1")
+//	result, err := box.Execute(ctx, `echo "X is $X in $PWD"`)
+//	if err != nil {
+//		return err // an exit status other than 0 is no error
+//	}
+//	fmt.Print(result.Output) // X is 1 in /tmp
+//
 // Commands start in Config.Dir, or in a temporary directory that Close removes. Close ends every
 // process that the box has started.
 //

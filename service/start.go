@@ -42,7 +42,7 @@ type StartOptions struct {
 	// has.
 	Egress []string
 	// Hosts narrow what the rules of Spec.Egress and Egress allow to these hosts: see
-	// [Service.SetHosts]. Default: they do not. If Start resumes a box, the box keeps its Hosts.
+	// Service.SetHosts. Default: they do not. If Start resumes a box, the box keeps its Hosts.
 	Hosts []string
 	// Ends is when the service removes the box. The process that has set it does so at once, and if
 	// that is gone, another within Config.Every. If Start resumes a box, an Ends that is not zero
