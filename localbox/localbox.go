@@ -41,8 +41,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A LocalBox is a sandbox.Sandbox on this machine. [New] makes one. Beside the methods below it has
-// these, which [shellbox.Box] and [plugin.Mixin] document:
+// A LocalBox is a [sandbox.Sandbox] on this machine. [New] makes one. Beside the methods below it
+// has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
 //	Screen, Resize, ID                         its terminal
@@ -53,8 +53,8 @@ import (
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Lost, Activity                             what is known of the box
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Lost, Activity, Shared, Mark               what is known of the box
 //	Detach, Close, String                      its end and its name
 type LocalBox struct {
 	*shell

@@ -171,6 +171,7 @@ type Files interface {
 
 // A LinkReader is a Files that tells where symbolic links lead. Every Files is one.
 type LinkReader interface {
+	// ReadLink returns the path that the symbolic link name holds: see Files.
 	ReadLink(ctx context.Context, name string) (string, error)
 }
 
@@ -187,6 +188,8 @@ type File interface {
 	io.ReaderAt
 	io.Seeker
 	io.Closer
+
+	// Stat describes the file: see Files.Stat.
 	Stat() (fs.FileInfo, error)
 }
 
