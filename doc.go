@@ -1,22 +1,35 @@
-// Package sandshell is the documentation of a library of stateful sandboxes. A sandbox runs a
-// program's commands in a container, in a pod, on any machine with an sshd, or on this machine. Its
-// shell remembers: the working directory, variables, activated environments and running programs
-// are still there at the next call. If a command asks a question, the call says so, and the program
-// can answer. A runaway command can be killed without losing the shell.
+// Package sandshell is a library of stateful sandboxes: a program runs commands in a container, in a
+// pod, on any machine with an sshd, or on this machine, in a shell that remembers. The working
+// directory, variables, activated environments and running programs are still there at the next
+// call. If a command asks a question, the call says so, and the program can answer. A runaway
+// command can be killed without losing the shell.
 //
-// This package holds no code. Start with:
+// The packages below hold the code; this one holds only this text. The contract is in
+// [github.com/sandshell/sandshell/sandbox]: the interface Sandbox, with its options, results and errors.
 //
-//   - package sandbox: the interface Sandbox, with its options, results and errors
-//   - package localbox: a sandbox on this machine, without isolation
-//   - package sshbox: DockerSSHBox, a container, and SSHBox, any machine that you can ssh into
-//   - package kubebox: KubeBox, a pod
-//   - package tools: a sandbox as tools for a model; tools/mcp serves them over MCP
-//   - package plugin: what is set up in a sandbox: Jupyter, a browser, Python tools, your own
-//   - package harness: an agent at many tasks, each in a sandbox of its own
-//   - package service: many sandboxes for many users, by id
-//   - packages sandbox/recording, tracing and logging: recordings, traces and logs of a sandbox
-//   - package sandbox/shellbox: makes a Sandbox from a Host of your own
-//   - package sandbox/sandboxtest: the suite that checks a Sandbox
+// These packages make sandboxes:
+//
+//   - [github.com/sandshell/sandshell/localbox]: on this machine, without isolation
+//   - [github.com/sandshell/sandshell/sshbox]: containers, and any machine that you can ssh into
+//   - [github.com/sandshell/sandshell/kubebox]: pods of a Kubernetes cluster
+//   - [github.com/sandshell/sandshell/e2bbox]: sandboxes on E2B's API
+//   - [github.com/sandshell/sandshell/sandbox/shellbox]: from a Host of your own
+//
+// These packages use them:
+//
+//   - [github.com/sandshell/sandshell/tools]: a sandbox as tools for a model;
+//     [github.com/sandshell/sandshell/tools/mcp] serves them over MCP
+//   - [github.com/sandshell/sandshell/plugin]: what is set up in a sandbox: Jupyter, a
+//     browser, Python tools, your own
+//   - [github.com/sandshell/sandshell/egress]: what a sandbox without a network may reach
+//   - [github.com/sandshell/sandshell/harness]: an agent at many tasks, each in a sandbox
+//     of its own
+//   - [github.com/sandshell/sandshell/service]: many sandboxes for many users, by id
+//   - [github.com/sandshell/sandshell/sandbox/recording],
+//     [github.com/sandshell/sandshell/sandbox/tracing] and
+//     [github.com/sandshell/sandshell/sandbox/logging]: recordings, traces and logs
+//   - [github.com/sandshell/sandshell/sandbox/sandboxtest]: the suite that checks a
+//     Sandbox
 //
 // # A program
 //
@@ -40,7 +53,7 @@
 //
 // The library does not guess from silence that a command has ended. The shell itself reports the
 // end, with a marker that no output can imitate. That a program waits for input is read from /proc
-// on Linux; docs/how-it-knows.md says where that is a guess. Output is delivered once, in order,
-// and in bounded memory. Close leaves no goroutine, process, container or file behind. The same
-// conformance suite runs against every box, with bash, dash and busybox ash.
+// on Linux; docs/how-it-knows.md in the module's repository says where that is a guess. Output is
+// delivered once, in order, and in bounded memory. Close leaves no goroutine, process, container or
+// file behind. The same conformance suite runs against every box, with bash, dash and busybox ash.
 package sandshell

@@ -26,7 +26,8 @@ type Config struct {
 	// Domain is that of the API and the sandboxes: api.DOMAIN, PORT-ID.DOMAIN. Default:
 	// $E2B_DOMAIN, or e2b.app.
 	Domain string
-	// APIURL is the address of the control plane. Default: $E2B_API_URL, or https://api.DOMAIN.
+	// APIURL is the address of the control plane. Default: $E2B_API_URL, or the host api.DOMAIN by
+	// https.
 	APIURL string
 	// SandboxURL is one address for the data planes of all sandboxes. Requests name the sandbox in
 	// a header. Default: $E2B_SANDBOX_URL, or an address for each sandbox below Domain.

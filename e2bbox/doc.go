@@ -34,5 +34,6 @@
 // # What differs
 //
 // A box runs as one user: the template's, or Config.User. Result.OOM tells only what boxd can see.
-// A proxy between must pass on requests and answers as they come: see docs/e2b.md.
+// A proxy between must pass on requests and answers as they come: see docs/e2b.md in the module's
+// repository.
 package e2bbox

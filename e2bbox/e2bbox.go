@@ -15,8 +15,9 @@ import (
 // kind is what String of a box returns.
 const kind = "E2BBox"
 
-// An E2BBox is a sandbox of E2B's API as a sandbox.Sandbox. [New] and [Config.Attach] return one.
-// Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
+// An E2BBox is a sandbox of E2B's API as a [sandbox.Sandbox]. [New], [Config.Attach] and
+// [Config.Join] return one. Beside the methods below it has these, which [shellbox.Box] and
+// [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
 //	Screen, Resize, ID                         its terminal
@@ -26,9 +27,9 @@ const kind = "E2BBox"
 //	CopyTo, CopyFrom, Files                    files
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
-//	AsUser                                     the same box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Lost, Activity                             what is known of the box
+//	AsUser                                     the box for another user
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Lost, Activity, Shared, Mark               what is known of the box
 //	Detach, Close, String                      its end and its name
 type E2BBox struct {
 	*shell

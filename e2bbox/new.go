@@ -57,7 +57,12 @@ func makeBox(ctx context.Context, c Config) (*E2BBox, error) {
 	return newE2BBox(box, p), nil
 }
 
-// An UnfitError says why boxd cannot run in a sandbox.
+// An UnfitError says why boxd cannot run in a sandbox. [New], [Config.Attach] and [Config.Join]
+// return a *UnfitError, wrapped. It has this field and this method:
+//
+//	Why string // one line, which may quote what a program in the sandbox has printed
+//
+//	Error() string // Why, after "no boxd there: "
 type UnfitError = sshlogin.UnfitError
 
 // machine returns the sandbox as what boxd is brought to.

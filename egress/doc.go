@@ -10,7 +10,8 @@
 // allows is refused, and the answer says why.
 //
 // The box must have no other way out (Network "none"): programs find the proxy by variables, and
-// those that do not heed them reach nothing. docs/egress.md says which programs those are.
+// those that do not heed them reach nothing. The file docs/egress.md in the module's repository
+// says which programs those are.
 //
 // The caller owns Gate and Exit, and closes them. Closing the Gate closes all of its Exits, and an
 // Exit ends with its box. All methods may be called concurrently.

@@ -17,8 +17,8 @@ type Event struct {
 	Box      string        `json:"box"`                // the kind of box, and a number
 	Via      string        `json:"via"`                // "http", "connect", "socks" or "outward"
 	Scheme   string        `json:"scheme,omitempty"`   // as in Rule; "" if it is not known
-	Host     string        `json:"host,omitempty"`     //
-	Port     int           `json:"port,omitempty"`     //
+	Host     string        `json:"host,omitempty"`     // a name or an IP address; "" if it is not known
+	Port     int           `json:"port,omitempty"`     // 0 if it is not known
 	Method   string        `json:"method,omitempty"`   // "" for a connection
 	Path     string        `json:"path,omitempty"`     // escaped, at most 1 KiB
 	Status   int           `json:"status,omitempty"`   // that the box got; 0 for a connection
@@ -27,7 +27,7 @@ type Event struct {
 	Error    string        `json:"error,omitempty"`    // why it failed
 	Secrets  []string      `json:"secrets,omitempty"`  // the names of those that were put in
 	Sent     int64         `json:"sent"`               // bytes of bodies, or of the connection
-	Received int64         `json:"received"`           //
+	Received int64         `json:"received"`           // as Sent
 	Duration time.Duration `json:"duration"`           // in nanoseconds
 	Replayed bool          `json:"replayed,omitempty"` // the answer came from a Tape
 	Cached   bool          `json:"cached,omitempty"`   // the answer came from a Cache

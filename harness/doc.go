@@ -2,6 +2,20 @@
 // Boxes are containers, unless [Config].Place makes others: pods, or boxes on other machines or on
 // this one.
 //
+//	tasks := []harness.Task{{ID: "hello", Image: "debian:stable-slim",
+//		Instruction: "Write hello into /tmp/x.",
+//		Check:       harness.Check{Script: harness.Script{Command: "grep -qx hello /tmp/x"}}}}
+//	agent := func(ctx context.Context, t *harness.Trial) error {
+//		_, err := t.Box.Execute(ctx, "echo hello >/tmp/x") // ask a model, with t.Task.Instruction
+//		return err
+//	}
+//	summary, err := harness.Run(ctx, harness.Config{
+//		Tasks: tasks, Agent: agent, Name: "my-agent", Dir: "results"})
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(summary.Text()) // results/report.html shows what the agent did
+//
 // # Tasks
 //
 // A [Task] is an image or a Dockerfile, files, a setup, an instruction, limits, and a check that

@@ -28,15 +28,16 @@ func (l Limits) validateEgress() error {
 	return nil
 }
 
+// RefusedCount is the name in Result.Counts of how many requests and connections were refused, of
+// tasks with Limits.Egress.
+const RefusedCount = "egress refused"
+
 const (
 	// egressFile is the file in Result.Dir with what the task's boxes have asked of the network.
 	egressFile = "egress.jsonl"
 	egressMax  = 16 << 20 // bytes
 	// mostRefused is how many refused requests the log of a sample has.
 	mostRefused = 100
-	// RefusedCount is the name in Result.Counts of how many requests and connections were refused,
-	// of tasks with Limits.Egress.
-	RefusedCount = "egress refused"
 )
 
 // An egressLog is told what the boxes of a sample ask of the network. A nil egressLog is none.

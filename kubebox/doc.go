@@ -1,5 +1,5 @@
 // Package kubebox provides sandboxes that are pods of a Kubernetes cluster: a [KubeBox] is a
-// sandbox.Sandbox. It needs an account in a namespace of a cluster, with the rights that [Role]
+// [sandbox.Sandbox]. It needs an account in a namespace of a cluster, with the rights that [Role]
 // lists. It needs no controller, no CRD and no chart in the cluster.
 //
 //	box, err := kubebox.New(ctx, kubebox.Config{Image: "my-image", CPUs: 1, Memory: 2 << 30})

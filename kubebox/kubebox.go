@@ -10,7 +10,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A KubeBox is a pod as a sandbox.Sandbox. [New], [Cluster.Attach] and [Pool.Get] return one.
+// A KubeBox is a pod as a [sandbox.Sandbox]. [New], [Cluster.Attach] and [Pool.Get] return one.
 // Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
@@ -21,9 +21,9 @@ import (
 //	CopyTo, CopyFrom, Files                    files
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
-//	AsUser                                     the same box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Activity                                   what is known of the box
+//	AsUser                                     the box for another user
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Activity, Shared, Mark                     what is known of the box
 //	Detach, Close, String                      its end and its name
 type KubeBox struct {
 	*shell

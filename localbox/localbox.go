@@ -2,6 +2,18 @@
 // who runs the program, with that user's files, network and processes. A LocalBox is for trusted
 // commands, for trying things out, and for programs that are in a container already.
 //
+//	box, err := localbox.New(ctx, localbox.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	defer box.Close()
+//	box.Execute(ctx, "cd /tmp && X=1")
+//	result, err := box.Execute(ctx, `echo "X is $X in $PWD"`)
+//	if err != nil {
+//		return err // an exit status other than 0 is no error
+//	}
+//	fmt.Print(result.Output) // X is 1 in /tmp
+//
 // Commands start in Config.Dir, or in a temporary directory that Close removes. Close ends every
 // process that the box has started.
 //
@@ -29,8 +41,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A LocalBox is a sandbox.Sandbox on this machine. [New] makes one. Beside the methods below it has
-// these, which [shellbox.Box] and [plugin.Mixin] document:
+// A LocalBox is a [sandbox.Sandbox] on this machine. [New] makes one. Beside the methods below it
+// has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
 //	Screen, Resize, ID                         its terminal
@@ -41,8 +53,8 @@ import (
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Lost, Activity                             what is known of the box
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Lost, Activity, Shared, Mark               what is known of the box
 //	Detach, Close, String                      its end and its name
 type LocalBox struct {
 	*shell

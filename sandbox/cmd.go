@@ -25,7 +25,8 @@ type Cmd struct {
 	// Close and the end of ctx find what the program has started.
 	ReplaceEnv bool
 
-	// User runs the program as another user, where the sandbox may become that user: see [User].
+	// User runs the program as another user, where the sandbox may become that user, by
+	// the rules of the option User.
 	User string
 
 	// Stdin is read until its end; nil is an empty input. If a Read fails, the program is killed,

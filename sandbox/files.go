@@ -161,16 +161,17 @@ type Files interface {
 	// directory.
 	FS(ctx context.Context, dir string) fs.FS
 
-	// AsUser returns the same files with the rights of another user. name has the form of [User].
-	// "~" is that user's home, and new files are that user's. AsUser does no I/O. The methods of
-	// the result return the errors of [User], in a *fs.PathError: for other users than the
-	// sandbox's own the sandbox must run as root. The result is valid as long as the sandbox. For
-	// the last 16 users the sandbox keeps a file server running, where it has one.
+	// AsUser returns the same files with the rights of another user. name has the form of the
+	// option User. "~" is that user's home, and new files are that user's. AsUser does no I/O. The
+	// methods of the result return the errors of the option User, in a *fs.PathError: for other
+	// users than the sandbox's own the sandbox must run as root. The result is valid as long as the
+	// sandbox. For the last 16 users the sandbox keeps a file server running, where it has one.
 	AsUser(name string) Files
 }
 
 // A LinkReader is a Files that tells where symbolic links lead. Every Files is one.
 type LinkReader interface {
+	// ReadLink returns the path that the symbolic link name holds: see Files.
 	ReadLink(ctx context.Context, name string) (string, error)
 }
 
@@ -187,6 +188,8 @@ type File interface {
 	io.ReaderAt
 	io.Seeker
 	io.Closer
+
+	// Stat describes the file: see Files.Stat.
 	Stat() (fs.FileInfo, error)
 }
 

@@ -25,14 +25,14 @@ type Job interface {
 	// during the job and after it.
 	Logs(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
-	// Stderr is Logs for the standard error of a job that was started with [Pipes]. For a job on a
+	// Stderr is Logs for the standard error of a job that was started with Pipes. For a job on a
 	// terminal, whose outputs are one, the error is errors.ErrUnsupported.
 	Stderr(ctx context.Context, offset int64) (data []byte, next int64, err error)
 
 	// Status says how far the job has got: State is Running, Waiting (with Awaits and MayGoOn) or
 	// Exited. Output is empty: Logs has what the job has printed. Status does not wait for the job.
 	// It takes three looks at the job's processes, about 15 ms in all. A job that may go on by
-	// itself is Waiting once it has printed nothing for the time that [Patience] has by default.
+	// itself is Waiting once it has printed nothing for the time that Patience has by default.
 	Status(ctx context.Context) (*Result, error)
 
 	// Until waits for the job under the conditions of Session.Wait, for example until the output
@@ -48,13 +48,13 @@ type Job interface {
 
 	// Input types text to the job's terminal. After the job's end it returns ErrIdle.
 	//
-	// For a job with [Pipes], Input writes text to its standard input. Input then returns when the
+	// For a job with Pipes, Input writes text to its standard input. Input then returns when the
 	// sandbox has the text, which takes some 300 KiB in all from a program that does not read. If
 	// ctx ends before, the text goes its way all the same. What comes after the program has closed
 	// its input is dropped. After EndInput the error is io.ErrClosedPipe.
 	Input(ctx context.Context, text string) error
 
-	// EndInput ends the standard input of a job with [Pipes], after what Input has written: the
+	// EndInput ends the standard input of a job with Pipes, after what Input has written: the
 	// program reads it, and then the end. Before, it finds no end, also if the connection to the
 	// sandbox is cut. Ending it again does nothing. After the job's end, EndInput returns ErrIdle.
 	// For a job on a terminal, the error is errors.ErrUnsupported: Input types "\x04" there.
@@ -67,13 +67,13 @@ type Job interface {
 	// stopped (SIGSTOP, SIGTSTP) has ended, with 128 and the signal's number as its status: nothing
 	// could make it go on.
 	//
-	// With [Pipes], sig goes to the process group of the job, with its shell. What has a group of
+	// With Pipes, sig goes to the process group of the job, with its shell. What has a group of
 	// its own (setsid) does not get it. A job that is stopped has not ended: SIGCONT makes it go
 	// on.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
 	// Resize changes the size of the job's terminal; programs on it get SIGWINCH. After the job's
-	// end it returns os.ErrProcessDone. With [Pipes], the error is errors.ErrUnsupported.
+	// end it returns os.ErrProcessDone. With Pipes, the error is errors.ErrUnsupported.
 	Resize(ctx context.Context, rows, cols int) error
 
 	// Kill kills the command and all its descendants, with SIGHUP and SIGTERM first and SIGKILL a

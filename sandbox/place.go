@@ -2,8 +2,9 @@ package sandbox
 
 import "context"
 
-// A Place makes boxes. Packages localbox, sshbox and kubebox have Places: this machine, containers,
-// machines with an sshd, and pods. Methods may be called from several goroutines.
+// A Place makes boxes. Packages localbox, sshbox, kubebox and e2bbox have Places: this machine,
+// containers, machines with an sshd, pods, and sandboxes on E2B's API. Methods may be called from
+// several goroutines.
 //
 // What only one kind of place has, such as a container's capabilities, is in that Place's own
 // settings.

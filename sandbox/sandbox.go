@@ -4,9 +4,28 @@
 // machine. It remembers: a command runs in a real shell on a real terminal, so the working
 // directory, variables, activated environments and running programs are still there at the next
 // call. The package holds interfaces, options, results and errors, and imports only the standard
-// library. Package sandbox/shellbox turns any place that can start a process into a Sandbox.
-// Packages localbox, sshbox and kubebox are such places. Package sandbox/sandboxtest checks an
-// implementation.
+// library.
+//
+// Packages localbox, sshbox, kubebox and e2bbox make Sandboxes, and Places ([Place]), which make
+// them of a [Spec]. Package sandbox/shellbox turns any place that can start a process into a
+// Sandbox. Package sandbox/sandboxtest checks an implementation.
+//
+// # A program
+//
+// This function takes a box of any of these packages:
+//
+//	func greet(ctx context.Context, box sandbox.Sandbox) error {
+//		box.Execute(ctx, "cd /tmp; X=1")
+//		res, err := box.Execute(ctx, `read -p "name? " n; echo "hello $n, X is $X in $PWD"`)
+//		if err == nil && res.State == sandbox.Waiting { // res.Output is "name? "
+//			res, err = box.Input(ctx, "ann\n")
+//		}
+//		if err != nil {
+//			return err // an exit status other than 0 is no error
+//		}
+//		fmt.Println(res.Output, res.ExitCode)
+//		return nil
+//	}
 //
 // # Commands
 //
@@ -15,9 +34,9 @@
 // or [Until]). An unfinished command goes on with [Session.Input], [Session.Wait] or
 // [Session.Interrupt]. A non-zero exit status is data, not an error.
 //
-// [Observe] wraps a Sandbox and tells an [Observer] what goes on in it. Two packages have such
-// Observers: sandbox/recording writes files that asciinema plays, and sandbox/tracing makes
-// OpenTelemetry spans.
+// [Observe] wraps a Sandbox and tells an [Observer] what goes on in it. Three packages have such
+// Observers: sandbox/recording writes files that asciinema plays, sandbox/tracing makes
+// OpenTelemetry spans, and sandbox/logging writes records to a *slog.Logger.
 //
 // # Concurrency and lifetimes
 //
@@ -46,7 +65,7 @@ type Session interface {
 	// the shell itself (cd, export, set -o, exit). Stdout and stderr share the terminal.
 	//
 	// While an earlier command is unfinished, Execute returns ErrBusy. When ctx ends, or after
-	// Timeout, the command is killed; with [Leave], only Timeout kills it. The Result then holds
+	// Timeout, the command is killed; with Leave, only Timeout kills it. The Result then holds
 	// what the command printed and its real exit status, and the error is ctx's or ErrTimeout. If
 	// the sandbox does not answer for ten seconds meanwhile, because it is paused for instance,
 	// Execute returns the same error and a Result in State Running. The command is killed when the
@@ -201,7 +220,8 @@ type Sandbox interface {
 	// EADDRNOTAVAIL, EACCES, fs.ErrNotExist or *net.AddrError.
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 
-	// String returns the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox", "KubeBox".
+	// String returns the kind of sandbox: "LocalBox", "SSHBox", "DockerSSHBox", "KubeBox" or
+	// "E2BBox". A Host of package shellbox that is not of this module has a name of its own.
 	String() string
 }
 
@@ -218,7 +238,7 @@ type Result struct {
 
 	// MayGoOn says, if State is Waiting, that the command may also go on by itself: something of it
 	// runs, sleeps, or waits for others. It may work while it reads the terminal, or it may ask.
-	// Input answers it all the same. Wait returns when something changes, or after [Patience].
+	// Input answers it all the same. Wait returns when something changes, or after Patience.
 	MayGoOn bool
 
 	// Output is what was printed since the last Result of this command. Lines end with "\n", and
@@ -244,8 +264,8 @@ type Result struct {
 	// memory had run out: the sandbox's (sshbox.Config.Memory) or the machine's. The command's exit
 	// status need not show it: if a compiler was killed, make says 2. The kernel counts by sandbox:
 	// commands that run at the same time all have OOM set. It is known in sandboxes that boxd
-	// serves: a DockerSSHBox, a KubeBox, and an SSHBox that has boxd. In others, OOM is always
-	// false.
+	// serves: a DockerSSHBox, a KubeBox, an E2BBox, and an SSHBox that has boxd. In others, and
+	// where the kernel shows boxd no count, as under gVisor, OOM is always false.
 	OOM bool
 
 	// Unread is how many bytes of Input the command had not read when it ended. They are dropped,

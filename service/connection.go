@@ -69,7 +69,7 @@ func (shared) Detach() error { return nil }
 // main session too. One process at a time uses a session: while its call is under way, calls of
 // others return sandbox.ErrBusy. If a process is killed, its unfinished commands go on, and Wait of
 // another process returns their results.
-func (s *Service) Open(ctx context.Context, id string) (_ sandbox.Sandbox, err error) {
+func (s *Service) Open(ctx context.Context, id string) (box sandbox.Sandbox, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@
 //
 // [Service.Start] makes a box, or resumes the one that has the id. [Service.Get],
 // [Service.BatchGet] and [Service.Search] ask the engine and return an [Info] for each box.
-// [Service.Open] returns a box as a sandbox.Sandbox, which all callers in the process share.
+// [Service.Open] returns a box as a [sandbox.Sandbox], which all callers in the process share.
 //
 // If there is no box of an id, the error is [ErrNotFound]. After Close, it is sandbox.ErrClosed.
 // While the engine does not answer, the service deletes nothing.

@@ -39,7 +39,7 @@ func (s *Service) sum(what string, parts ...string) []byte {
 
 // GetByKey returns the running box that has a session key. The error is ErrNotFound if no running
 // box has it. GetByKey compares all keys, in constant time.
-func (s *Service) GetByKey(ctx context.Context, key string) (_ *Info, err error) {
+func (s *Service) GetByKey(ctx context.Context, key string) (info *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 const maxBatch = 100
 
 // Get returns the box of an id. The error is ErrNotFound if there is none.
-func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
+func (s *Service) Get(ctx context.Context, id string) (info *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Service) Get(ctx context.Context, id string) (_ *Info, err error) {
 // BatchGet returns the boxes of at most 100 ids, in the order of the ids. A box that does not exist
 // is nil in the result. If there is one, the error beside the result is ErrNotFound and names the
 // ids.
-func (s *Service) BatchGet(ctx context.Context, ids []string) (_ []*Info, err error) {
+func (s *Service) BatchGet(ctx context.Context, ids []string) (boxes []*Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

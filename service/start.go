@@ -42,7 +42,7 @@ type StartOptions struct {
 	// has.
 	Egress []string
 	// Hosts narrow what the rules of Spec.Egress and Egress allow to these hosts: see
-	// [Service.SetHosts]. Default: they do not. If Start resumes a box, the box keeps its Hosts.
+	// Service.SetHosts. Default: they do not. If Start resumes a box, the box keeps its Hosts.
 	Hosts []string
 	// Ends is when the service removes the box. The process that has set it does so at once, and if
 	// that is gone, another within Config.Every. If Start resumes a box, an Ends that is not zero
@@ -136,7 +136,7 @@ func (s *Service) specsText(ctx context.Context) string {
 // box has another spec or owner, or if the owner has too many boxes. It is ErrNotFound if there is
 // no such spec. If several processes start one id at once, they get one box. If Start fails, or if
 // ctx ends before Start returns, it leaves no box that did not exist before.
-func (s *Service) Start(ctx context.Context, o StartOptions) (_ *Info, err error) {
+func (s *Service) Start(ctx context.Context, o StartOptions) (info *Info, err error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

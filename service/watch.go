@@ -10,7 +10,7 @@ import (
 // the engine sees it. Health checks cause no events. A slow reader holds up only itself. An event
 // without an ID says whether changes are seen: place.Running from then on, place.Unknown while the
 // engine does not answer. The channel is closed when ctx ends or the service is closed.
-func (s *Service) Watch(ctx context.Context) (_ <-chan place.Event, err error) {
+func (s *Service) Watch(ctx context.Context) (events <-chan place.Event, err error) {
 	_, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err

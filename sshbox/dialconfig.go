@@ -85,14 +85,14 @@ type DialConfig struct {
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Boxd is the directory on the machine for boxd, the program that carries the box. It is
-	// absolute or below "~/", and nobody else may be able to write to it. [NoBoxd] stands for no
+	// absolute or below "~/", and nobody else may be able to write to it. NoBoxd stands for no
 	// boxd. Default: $XDG_CACHE_HOME/sandshell there, or ~/.cache/sandshell if that variable is not
-	// set. See "A machine" in the package's documentation, and [SSHBox.Boxd].
+	// set. See "A machine" in the package's documentation, and SSHBox.Boxd.
 	Boxd string
 	// Linger is how long a box with boxd goes on after its program was killed or cut off, and how
 	// long the program tries to connect again. It is at least a second. Default: 30 s.
 	Linger time.Duration
-	// Keep lets the box outlive its program: see [Machine.Attach] and Detach. It stays until
+	// Keep lets the box outlive its program: see Machine.Attach and Detach. It stays until
 	// somebody closes it. If boxd cannot run on the machine, Dial fails.
 	Keep bool
 

@@ -1,5 +1,5 @@
 // Package sshbox has sandboxes that are reached by SSH: [SSHBox] is any machine with an SSH server,
-// and [DockerSSHBox] is a container. Both are a sandbox.Sandbox, with shells that remember,
+// and [DockerSSHBox] is a container. Both are a [sandbox.Sandbox], with shells that remember,
 // background jobs, copies and connections.
 //
 // # A container

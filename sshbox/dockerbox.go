@@ -8,7 +8,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A DockerSSHBox is a container as a sandbox.Sandbox. [New], [Engine.Attach] and [Pool.Get] return
+// A DockerSSHBox is a container as a [sandbox.Sandbox]. [New], [Engine.Attach] and [Pool.Get] return
 // one. Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
@@ -20,8 +20,8 @@ import (
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Lost, Activity                             what is known of the box
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Lost, Activity, Shared, Mark               what is known of the box
 //	Detach, String                             its end and its name
 type DockerSSHBox struct {
 	*shell

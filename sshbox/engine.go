@@ -27,6 +27,7 @@ type Engine struct {
 type DockerClient interface {
 	// DaemonHost returns the engine's address.
 	DaemonHost() string
+	// Close closes the client. Boxes and Engines do not call it: the caller closes its own client.
 	Close() error
 }
 

@@ -14,7 +14,7 @@ import (
 func ExampleNew() {
 	ctx := context.Background()
 	box, err := sshbox.New(ctx, sshbox.Config{
-		Image:   "sandshell-test:latest",
+		Image:   "debian:stable-slim",
 		Network: "none",
 		Memory:  1 << 30,
 		Env:     []string{"CI=1"},

@@ -18,6 +18,7 @@ type Mount = sandbox.Mount
 // A MountType is a kind of mount.
 type MountType = sandbox.MountType
 
+// The kinds of mounts.
 const (
 	Bind   = sandbox.Bind   // a path on the engine's machine
 	Volume = sandbox.Volume // one of the engine's volumes

@@ -9,7 +9,7 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// An SSHBox is a sandbox.Sandbox on a machine that one can log in to with SSH. It isolates nothing
+// An SSHBox is a [sandbox.Sandbox] on a machine that one can log in to with SSH. It isolates nothing
 // beyond what the account there does. [Dial] and [Machine.Attach] return one. Beside the methods
 // below it has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
@@ -22,8 +22,8 @@ import (
 //	History                                    undo for a directory
 //	Dial, Listen                               connections
 //	AsUser                                     the box for another user
-//	InitPlugins, AddEnv                        plugins and variables
-//	Lost, Activity                             what is known of the box
+//	InitPlugins, AddEnv, RemoveEnv             plugins and variables
+//	Lost, Activity, Shared, Mark               what is known of the box
 //	Detach, Close, String                      its end and its name
 type SSHBox struct {
 	*shell

@@ -12,7 +12,16 @@ import (
 )
 
 // A PanicError is the error of a call whose tool has panicked, or of a Close whose function has
-// panicked. Its text says where. Stack holds the whole stack.
+// panicked. [Set.Do], [Set.Call] and [Set.Close] return a *PanicError, perhaps wrapped. It has these
+// fields and methods:
+//
+//	What  string // the function, such as "the tool run"
+//	Value any    // what it panicked with
+//	Where string // the function and the line that panicked; "" if unknown
+//	Stack []byte // the whole stack, as debug.Stack returns it
+//
+//	Error() string // What, Value and Where in one text
+//	Unwrap() error // Value if it is an error, else nil
 type PanicError = guard.PanicError
 
 // do calls the tool. If the tool or the writer of WithOutput panics, the error is a *PanicError.

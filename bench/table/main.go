@@ -1,4 +1,4 @@
-// Table prints what package bench measures as one table:
+// Table prints what package bench measures as one table.
 //
 //	go test -run '^$' -bench . ./bench | go run ./bench/table
 //

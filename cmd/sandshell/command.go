@@ -28,7 +28,13 @@ type command struct {
 	run   func(ctx context.Context, args []string) error
 }
 
-// commands returns all verbs, in the order of the help. Each call makes new flags.
+// commands returns all verbs, in the order of the help. Each call makes new flags. Dispatch, help
+// and completion come from this table. Each verb is a thin layer over a package of the module, in a
+// file of its name.
+//
+// The standard package flag parses the command line. Its flags can be written as -keep, and it
+// stops at the first argument, which run and exec need. A library for commands, such as cobra,
+// would add a second place for help and completion, and some packages.
 func commands() []*command {
 	return []*command{
 		runCommand(), lsCommand(), attachCommand(), execCommand(), cpCommand(), logsCommand(),

@@ -1,6 +1,6 @@
 // Package logging writes what goes on in a sandbox to a *slog.Logger.
 //
-// [New] wraps any sandbox.Sandbox. These are the records:
+// [New] wraps any [sandbox.Sandbox]. These are the records:
 //
 //	level  message            attributes
 //	Info   session opened     session

@@ -20,7 +20,7 @@ import (
 var certaintySources embed.FS
 
 // goAsk is the program of ours in Go.
-const goAsk = "github.com/sandshell/sandshell/sandbox/sandboxtest/certainty/goask"
+const goAsk = "github.com/sandshell/sandshell/sandbox/sandboxtest/internal/goask"
 
 // compiled are the programs that this machine compiles, because few boxes have compilers. Each
 // needs its compiler, and makes a file in the directory of the sources.

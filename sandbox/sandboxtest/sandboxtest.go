@@ -36,6 +36,13 @@
 // longer than a minute. If it does not return after its context has ended, the failure shows the
 // stacks of all goroutines.
 //
+// The groups Zoo and Certainty are tables. Each row is a command, and each row is a case. A row of
+// Zoo waits for input of one kind, or works: the session must tell which. A row of Certainty asks,
+// works, or does both at once: the session must never report work as a question. ZooOften and
+// CertaintyOften run some of these rows many times while processors are busy, and only with [Full].
+// Without Full, Zoo and Certainty run one quarter of their rows: see [Fourths]. The group Adversary
+// has programs, files and users that try to change what a session executes, shows or reports.
+//
 // # How long it takes
 //
 // The cases wait more than they work. The flag -parallel of go test says how many run at once: four
@@ -73,14 +80,14 @@ type options struct {
 func Boxes(n int) Option { return func(o *options) { o.boxes = n } }
 
 // Sessions sets how many sessions Concurrency/48_Sessions opens in one sandbox at once. The default
-// is 10, with [Full] 50. If n is 0, the case is skipped. Zoo and Certainty open as many, but 10 at
-// most.
+// is 10, with [Full] 50. If n is 0, the case is skipped. The groups Zoo and Certainty open as many,
+// but 10 at most.
 func Sessions(n int) Option { return func(o *options) { o.sessions = n } }
 
 // Full runs the suite at full size, for a nightly run. Cases that find rare failures repeat up to
-// 1,000 times and move up to 100 MB, and all rows of Zoo run, some a hundred times. Without Full,
-// cases repeat a tenth as often, and a quarter of Zoo's and Certainty's rows run: see [Fourths] and
-// [EveryTrial].
+// 1,000 times and move up to 100 MB. All rows of Zoo and Certainty run, some of them fifty or a
+// hundred times. Without Full, cases repeat a tenth as often, and a quarter of these rows run: see
+// [Fourths] and [EveryTrial].
 func Full() Option { return func(o *options) { o.full = true } }
 
 // Groups chooses the groups to run, by their names: Syntax, Output, State, ShellEnd, Interaction,
@@ -93,12 +100,14 @@ func Groups(names ...string) Option {
 	return func(o *options) { o.groups = append(o.groups, names...) }
 }
 
-// Fourths chooses the quarters of Zoo's and Certainty's rows, numbered 0 to 3, that run without
-// [Full]. Several kinds of boxes that look at programs in the same way can divide the quarters
-// among them. The default is quarter 0, which also has all rows of Zoo that [PlainSSHD] skips.
+// Fourths chooses which rows of the groups Zoo and Certainty run without [Full]. The suite divides
+// the rows into four quarters, numbered 0 to 3, and runs those of n. Several kinds of boxes that
+// look at programs in the same way can divide the quarters among them. The default is quarter 0,
+// which also has all rows of Zoo that [PlainSSHD] skips.
 func Fourths(n ...int) Option { return func(o *options) { o.fourths = n } }
 
-// EveryTrial runs all rows of Certainty, as [Full] does, each for as long as without it.
+// EveryTrial runs all rows of Certainty, as [Full] does. Full also watches each row longer, and
+// EveryTrial does not.
 func EveryTrial() Option { return func(o *options) { o.everyTrial = true } }
 
 // PlainSSHD is for a box over a plain sshd, without a program of its own on the other side. Such a

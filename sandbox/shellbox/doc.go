@@ -5,7 +5,7 @@
 // # How it works
 //
 // A Box holds sessions and jobs by their ids, files, network, Runs and copies, and hands over to
-// other programs. What a session does is package internal/session; the others have rooms beside it.
+// other programs.
 //
 // A session is an interactive shell (bash, dash, busybox ash or another POSIX shell) on a terminal
 // of its own. The shell reads its commands from a pipe, which no program on the terminal has. A
@@ -28,7 +28,7 @@
 // runs a plain sh without a terminal on the host: the control shell, which reads /proc and sends
 // signals. Nothing is installed on the host. It needs only sh and, for what Linux can tell, /proc;
 // stty, grep, tar and mkfifo are used where they exist. (The hosts of this module answer such
-// questions themselves, by interfaces of package internal/hostapi.)
+// questions themselves.)
 //
 // # Concurrency and lifetimes
 //

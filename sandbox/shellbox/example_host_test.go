@@ -55,7 +55,7 @@ func (c chamber) Close() error { return nil }
 
 // A Host of your own, in a page, and a Sandbox made of it. The Box kills what it has started,
 // copies with tar, and learns from /proc, through a shell in the place, whether a program waits. It
-// passes the suite of package sandboxtest: see TestHostOfOnesOwn.
+// passes the suite of package sandboxtest.
 func Example() {
 	ctx := context.Background()
 	box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},

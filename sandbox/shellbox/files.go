@@ -45,17 +45,33 @@ type FileClient interface {
 	// there is such a file. Writes are of any size.
 	Create(name string) (io.WriteCloser, error)
 
+	// Stat describes a file. It follows symbolic links.
 	Stat(name string) (fs.FileInfo, error)
+
+	// Lstat describes a file, or a symbolic link itself.
 	Lstat(name string) (fs.FileInfo, error)
-	ReadDir(name string) ([]fs.FileInfo, error) // in any order; links are not followed
+
+	// ReadDir describes the entries of a directory, in any order. It follows no symbolic links.
+	ReadDir(name string) ([]fs.FileInfo, error)
+
+	// ReadLink returns the path that the symbolic link name holds.
 	ReadLink(name string) (string, error)
+
+	// Mkdir makes a directory. The one above it must exist.
 	Mkdir(name string) error
-	Chmod(name string, mode fs.FileMode) error // setuid, setgid and sticky included
+
+	// Chmod sets a file's permissions, and its setuid, setgid and sticky bits. It follows symbolic
+	// links.
+	Chmod(name string, mode fs.FileMode) error
 
 	// Chown gives the file name the owner and the group of like, which Stat has returned.
 	Chown(name string, like fs.FileInfo) error
-	Rename(from, to string) error // replaces a file
-	Remove(name string) error     // removes a file, a link or an empty directory
+
+	// Rename renames a file or directory. If to is a file, it is replaced.
+	Rename(from, to string) error
+
+	// Remove removes a file, a symbolic link or an empty directory.
+	Remove(name string) error
 
 	// Err returns why the FileClient is no longer usable; nil if it is usable.
 	Err() error
@@ -96,6 +112,7 @@ type FileWatcher interface {
 // says. With any other, Files.Watch with that option returns errors.ErrUnsupported.
 type TreeWatcher interface {
 	FileWatcher
+	// WatchTree begins to watch a directory and all directories below it, as Watch does for one.
 	WatchTree(ctx context.Context, name string) (FileWatch, error)
 }
 

@@ -40,9 +40,11 @@ type savedSession struct {
 // restoredAtOnce is how many sessions Restore makes side by side.
 const restoredAtOnce = 4
 
-// Bounds of what Save writes and Restore reads.
+// MaxSaved is how many bytes Save writes and Restore reads, at most.
+const MaxSaved = 256 << 20
+
+// Further bounds of what Save writes and Restore reads.
 const (
-	MaxSaved         = 256 << 20 // bytes
 	maxSavedSessions = 1000
 	maxSavedID       = 1 << 30
 )

@@ -1,6 +1,6 @@
 // Package tracing has an OpenTelemetry span for each command of a sandbox.
 //
-// [New] wraps any sandbox.Sandbox. Spans are named for the method: "execute", "background" and
+// [New] wraps any [sandbox.Sandbox]. Spans are named for the method: "execute", "background" and
 // "run". A span of Execute begins with that call, under the span of its ctx, and lasts until the
 // command has ended, whichever call says so. What the call does, such as requests to the Docker
 // engine, belongs to its span. A span of Background lasts until the job's end.

@@ -7,8 +7,8 @@
 //	}))
 //
 // A client needs three variables: E2B_API_KEY, and E2B_API_URL and E2B_SANDBOX_URL, both with the
-// address of the handler. Read docs/e2b.md first: it says which addresses clients use, what works,
-// and what differs.
+// address of the handler. Read docs/e2b.md in the module's repository first: it says which
+// addresses clients use, what works, and what differs.
 //
 // # What it serves
 //

@@ -2,7 +2,7 @@
 // a service needs of an engine, a cluster or a cloud.
 //
 // Package service/containers has a Place on a Docker engine, and service/pods one on a Kubernetes
-// cluster. Package place/placetest tests any Place.
+// cluster. Package service/place/placetest tests any Place.
 //
 // A service stores nothing itself. So a Place keeps with each box, where other processes find it:
 // its ID, the ID of its spec, and a [Note]. The order of a start is Create, Note, and for a box of

@@ -12,14 +12,14 @@
 // owns its claim, a ConfigMap that is named for the ID and goes with the pod. "kubectl get pods -L
 // sandshell-service.id" shows the boxes with their IDs.
 //
-// The account needs the rules of [Role]: those of kubebox.Role, and ConfigMaps.
+// The account needs the rules of [Role]: those of [kubebox.Role], and those on ConfigMaps.
 //
 // # What pods cannot do
 //
-// Pods cannot be paused, suspended or copied, and no image can be made of them. Service.Pause,
-// Suspend, Fork and Snapshot return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses
-// boxes, or whose Config has what only an engine has, returns a *service.InvalidError that names
-// the field.
+// Pods cannot be paused or suspended, and no image can be made of them. A [Place] does not copy
+// them either, although [kubebox.KubeBox.Fork] can. So Pause, Suspend, Fork and Snapshot of the
+// service return errors.ErrUnsupported. A start of a Spec whose Lifecycle pauses boxes, or whose
+// Config has what only an engine has, returns a *service.InvalidError that names the field.
 //
 // A pod that has ended (evicted, out of memory, its node gone) has the status Error and the reason.
 // It is not started again, because its files are gone: Delete it, and Start makes another.
@@ -33,7 +33,9 @@ package pods
 
 import "github.com/sandshell/sandshell/kubebox"
 
-// Role is what the service's account needs: see kubebox.Role.
+// Role is what the service's account needs, in a form that "kubectl apply -n NAMESPACE -f -" takes.
+// A RoleBinding gives it to the account. It has the rights of [kubebox.Role], and create, get and
+// delete on configmaps.
 const Role = kubebox.Role + `- apiGroups: [""]
   resources: [configmaps]
   verbs: [create, get, delete]

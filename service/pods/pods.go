@@ -119,7 +119,7 @@ func (p *Place) Remove(ctx context.Context, handle string) error {
 // Tidy implements place.Place. It does nothing, because the cluster removes claims with their pods.
 func (p *Place) Tidy(context.Context) error { return nil }
 
-// Pause implements place.Place.
+// Pause returns errors.ErrUnsupported: a cluster cannot pause pods. It implements place.Place.
 func (p *Place) Pause(context.Context, string) error {
 	return fmt.Errorf("%w: a cluster cannot pause pods: Delete ends the box", errors.ErrUnsupported)
 }
@@ -143,13 +143,15 @@ func (p *Place) Resume(ctx context.Context, handle, _ string) (place.Kept, error
 	}
 }
 
-// Suspend implements place.Place.
+// Suspend returns errors.ErrUnsupported: a cluster cannot write the memory of pods to disk. It
+// implements place.Place.
 func (p *Place) Suspend(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: a cluster cannot write pods to disk: copy what it has to keep by "+
 		"CopyFrom, and Delete the box", errors.ErrUnsupported)
 }
 
-// Snapshot implements place.Place.
+// Snapshot returns errors.ErrUnsupported: a cluster cannot make images of pods. It implements
+// place.Place.
 func (p *Place) Snapshot(context.Context, string) (string, error) {
 	return "", fmt.Errorf("%w: a cluster cannot make images of pods: build an image that has what "+
 		"the boxes need, and name it in a spec, or copy files by CopyFrom and CopyTo",
