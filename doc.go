@@ -1,11 +1,12 @@
-// Package sandshell is a library of stateful sandboxes: a program runs commands in a container, in a
-// pod, on any machine with an sshd, or on this machine, in a shell that remembers. The working
+// Package sandshell is a library of stateful sandboxes: a program runs commands in a container, in
+// a pod, on any machine with an sshd, or on this machine, in a shell that remembers. The working
 // directory, variables, activated environments and running programs are still there at the next
 // call. If a command asks a question, the call says so, and the program can answer. A runaway
 // command can be killed without losing the shell.
 //
 // The packages below hold the code; this one holds only this text. The contract is in
-// [github.com/sandshell/sandshell/sandbox]: the interface Sandbox, with its options, results and errors.
+// [github.com/sandshell/sandshell/sandbox]: the interface Sandbox, with its options, results and
+// errors.
 //
 // These packages make sandboxes:
 //

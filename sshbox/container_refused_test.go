@@ -103,7 +103,7 @@ func TestContainerSettingsRefused(t *testing.T) {
 		"NO_SUCH")
 	wantRefused(t, Config{Image: testImage, CPUs: 1000}, "Config.CPUs: ")
 	wantRefused(t, Config{Image: testImage, GPUs: -2}, "Config.GPUs: -2 is negative")
-	wantRefused(t, Config{Image: testImage, Network: "open"}, "Config.Network: \"open\" is a word of")
+	wantRefused(t, Config{Image: testImage, Network: "open"}, `Config.Network: "open" is a word`)
 	wantRefused(t, Config{Image: testImage, PluginNetwork: "open"}, "leave it out for the engine's")
 	wantRefused(t, Config{ExtraHosts: []string{"a:::1", "b:host-gateway", "foo"}},
 		`Config.ExtraHosts[2]: "foo": write name:address`)

@@ -8,8 +8,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// A DockerSSHBox is a container as a [sandbox.Sandbox]. [New], [Engine.Attach] and [Pool.Get] return
-// one. Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
+// A DockerSSHBox is a container as a [sandbox.Sandbox]. [New], [Engine.Attach] and [Pool.Get]
+// return one. Beside the methods below it has these, which [shellbox.Box] and [plugin.Mixin]
+// document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
 //	Screen, Resize, ID                         its terminal

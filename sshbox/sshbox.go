@@ -9,9 +9,9 @@ import (
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
-// An SSHBox is a [sandbox.Sandbox] on a machine that one can log in to with SSH. It isolates nothing
-// beyond what the account there does. [Dial] and [Machine.Attach] return one. Beside the methods
-// below it has these, which [shellbox.Box] and [plugin.Mixin] document:
+// An SSHBox is a [sandbox.Sandbox] on a machine that one can log in to with SSH. It isolates
+// nothing beyond what the account there does. [Dial] and [Machine.Attach] return one. Beside the
+// methods below it has these, which [shellbox.Box] and [plugin.Mixin] document:
 //
 //	Execute, Input, Wait, Interrupt, Type      commands in the main session
 //	Screen, Resize, ID                         its terminal

@@ -12,8 +12,8 @@ import (
 )
 
 // A PanicError is the error of a call whose tool has panicked, or of a Close whose function has
-// panicked. [Set.Do], [Set.Call] and [Set.Close] return a *PanicError, perhaps wrapped. It has these
-// fields and methods:
+// panicked. [Set.Do], [Set.Call] and [Set.Close] return a *PanicError, perhaps wrapped. It has
+// these fields and methods:
 //
 //	What  string // the function, such as "the tool run"
 //	Value any    // what it panicked with

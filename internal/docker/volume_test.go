@@ -268,6 +268,9 @@ func TestMissingBoxd(t *testing.T) {
 	if !missingBoxd(err) {
 		t.Errorf("not recognised: %v", err)
 	}
+	// Docker 29 connects the network only if the program is there.
+	_, err = runGuest(t, e, guestSpec(b, nil))
+	noError(t, err)
 	err = starts(guestSpec(b, func(s *Spec) { s.Host.NetworkMode = "no-such-network" }))
 	if err == nil || missingBoxd(err) {
 		t.Errorf("reported as a missing boxd: %v", err)
