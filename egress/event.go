@@ -17,8 +17,8 @@ type Event struct {
 	Box      string        `json:"box"`                // the kind of box, and a number
 	Via      string        `json:"via"`                // "http", "connect", "socks" or "outward"
 	Scheme   string        `json:"scheme,omitempty"`   // as in Rule; "" if it is not known
-	Host     string        `json:"host,omitempty"`     // a name or an IP address; "" if it is not known
-	Port     int           `json:"port,omitempty"`     // 0 if it is not known
+	Host     string        `json:"host,omitempty"`     // a name or an IP address; "" if unknown
+	Port     int           `json:"port,omitempty"`     // 0 if unknown
 	Method   string        `json:"method,omitempty"`   // "" for a connection
 	Path     string        `json:"path,omitempty"`     // escaped, at most 1 KiB
 	Status   int           `json:"status,omitempty"`   // that the box got; 0 for a connection
