@@ -58,9 +58,9 @@ func (w *worker) countUp(ctx context.Context) error {
 	return w.expect(ctx, "echo $((n += 1))", fmt.Sprintln(w.count))
 }
 
-// printLines prints many lines.
+// printLines prints many lines: at most more than a session keeps for Screen (256 KiB).
 func (w *worker) printLines(ctx context.Context) error {
-	n := w.upTo(20000)
+	n := w.upTo(45000)
 	var want strings.Builder
 	for i := 1; i <= n; i++ {
 		fmt.Fprintln(&want, i)

@@ -111,10 +111,10 @@ func (c Config) Check() error {
 				"or host-gateway", i, entry)
 		}
 	}
-	for field, network := range map[string]string{"Network": c.Network,
-		"PluginNetwork": c.PluginNetwork} {
+	for field, network := range map[string]string{"Config.Network": c.Network,
+		"Config.PluginNetwork": c.PluginNetwork} {
 		if network == string(sandbox.NetworkOpen) {
-			return fmt.Errorf("Config.%s: %q is a word of sandbox.Spec: leave it out for the "+
+			return fmt.Errorf("%s: %q is a word of sandbox.Spec: leave it out for the "+
 				"engine's default network", field, network)
 		}
 	}
