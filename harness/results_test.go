@@ -160,16 +160,16 @@ func TestRunWrong(t *testing.T) {
 		`harness: task "task": build.dir: lstat /none: `: func(o *Config) {
 			o.Tasks[0].Image, o.Tasks[0].Build = "", &Build{Dir: "/none"}
 		},
-		`harness: Config.Tasks: "task": field env[0]: "FOO" has no "="`: func(o *Config) {
+		`harness: Config.Tasks[0]: "task": field env[0]: "FOO" has no "="`: func(o *Config) {
 			o.Tasks[0].Env = []string{"FOO"}
 		},
 		"harness: Config.Place: sshbox: Place.Config.Memory: -1 is negative": func(o *Config) {
 			o.Place = sshbox.Place{Config: sshbox.Config{Memory: -1}}
 		},
-		`harness: Config.Tasks: "task": field image: it is missing`: func(o *Config) {
+		`harness: Config.Tasks[0]: "task": field image: it is missing`: func(o *Config) {
 			o.Tasks[0].Image = ""
 		},
-		`harness: Config.Tasks: "task": localbox: Task.Image: a LocalBox is this`: func(o *Config) {
+		`harness: Config.Tasks[0]: "task": localbox: Task.Image: a LocalBox is this`: func(o *Config) {
 			o.Place = localbox.Place{}
 		},
 		`"task": field build: this machine builds no images: name an image`: func(o *Config) {

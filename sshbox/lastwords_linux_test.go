@@ -43,7 +43,7 @@ func requireLastWords(t *testing.T, err error, how string) {
 	require.Contains(t, reason, how)
 	// A collector of garbage that gets no memory may find that out by a signal.
 	require.Regexp(t, "fatal error: |SIGSEGV: ", words)
-	require.Contains(t, words, "goroutine ")
+	require.Contains(t, words, "runtime.") // a function; the middle of a long text is left out
 	require.NotContains(t, words, "\n")
 	require.Less(t, len(words), 5000)
 }
