@@ -31,7 +31,8 @@ func TestRoundTrips(t *testing.T) {
 	link := linktest.Start(t, linktest.Config{Server: server.Address,
 		RoundTrip: 40 * time.Millisecond})
 	config.Address = link.Address
-	config.KeepAlive = -1 // its questions go by a clock: on a busy machine New takes longer than 2 s
+	// The questions of KeepAlive go by a clock: on a busy machine New takes longer than 2 s.
+	config.KeepAlive = -1
 	dial := func() *sshbox.SSHBox {
 		box, err := sshbox.Dial(ctx, config)
 		require.NoError(t, err)
