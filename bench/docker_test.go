@@ -10,11 +10,11 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -38,7 +38,7 @@ func engine(t testing.TB) *client.Client {
 	e, err := client.New(client.FromEnv)
 	noError(t, err)
 	t.Cleanup(func() { e.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	if _, err := e.ImageInspect(ctx, testImage); err != nil {
 		fail("no engine, or no image %s (make image): %v", testImage, err)

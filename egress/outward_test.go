@@ -42,7 +42,7 @@ func (l *eventLog) find(t testing.TB, want func(egress.Event) bool) (found egres
 			}
 		}
 		return !found.Time.IsZero()
-	}, 10*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	return found
 }
 
@@ -56,7 +56,7 @@ func (l *eventLog) count() int {
 // after returns the last Event when there are more than so many.
 func (l *eventLog) after(t testing.TB, count int) egress.Event {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.count() > count }, 10*time.Second,
+	require.Eventually(t, func() bool { return l.count() > count }, testenv.Limit,
 		10*time.Millisecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()

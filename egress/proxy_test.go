@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 
 const (
-	limit = 30 * time.Second // within which what happens at once happens
+	limit = testenv.Limit // within which what happens at once happens
 	tick  = 2 * time.Millisecond
 )
 

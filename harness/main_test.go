@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"go.uber.org/goleak"
 )
 
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runToBeKilled(dir))
 	}
 	status := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 	defer cancel()
 	// An error means that there is no engine.
 	if names, err := dockertest.Containers(ctx); err == nil && len(names) > 0 {

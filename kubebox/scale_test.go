@@ -168,7 +168,7 @@ func loseNode(t *testing.T, k *kubetest.Cluster, boxes []*KubeBox, nodeOf map[st
 	var last time.Duration
 	for _, b := range boxes {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 			defer cancel()
 			_, err := b.Execute(ctx, ":")
 			if nodeOf[b.PodUID()] == "node3" {

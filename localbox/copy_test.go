@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -42,7 +43,7 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 			require.Eventually(t, func() bool { // the copy is under way
 				entries, err := os.ReadDir(dir + "/to")
 				return err == nil && len(entries) == 1
-			}, 10*time.Second, time.Millisecond)
+			}, testenv.Limit, time.Millisecond)
 			want := context.Canceled
 			if closed {
 				want = sandbox.ErrClosed
@@ -53,7 +54,7 @@ func TestCopyEndsWithItsContext(t *testing.T) {
 			select {
 			case err := <-done:
 				require.ErrorIs(t, err, want, name)
-			case <-time.After(10 * time.Second):
+			case <-time.After(testenv.Limit):
 				t.Fatal(name, "goes on")
 			}
 			cancel()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/localbox"
@@ -24,7 +25,7 @@ func TestJobKillGivenUp(t *testing.T) {
 		require.Eventually(t, func() bool {
 			data, _, _ := j.Logs(t.Context(), 0)
 			return len(data) > 0
-		}, 10*time.Second, time.Millisecond)
+		}, testenv.Limit, time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := j.Kill(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -40,7 +41,7 @@ func TestJobKillGivenUp(t *testing.T) {
 		}
 	}
 	_, done := giveUpKill(200 * time.Millisecond)
-	require.Eventually(t, done, 10*time.Second, time.Millisecond)
+	require.Eventually(t, done, testenv.Limit, time.Millisecond)
 
 	box, _ := giveUpKill(time.Minute)
 	require.NoError(t, box.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -26,7 +27,7 @@ func (k *killing) Look(ctx context.Context, p hostapi.Process) (proc.Look, error
 	if k.left.Add(-1) >= 0 {
 		syscall.Kill(p.PID(), syscall.SIGKILL)
 		// Wait until the box has noticed the end: Resize fails then.
-		for end := time.Now().Add(10 * time.Second); p.(shellbox.Process).Resize(24, 80) == nil &&
+		for end := time.Now().Add(testenv.Limit); p.(shellbox.Process).Resize(24, 80) == nil &&
 			time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
@@ -41,7 +42,7 @@ func TestShellKilledAtItsStart(t *testing.T) {
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
 	defer box.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 
 	h.left.Store(1)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -74,7 +74,7 @@ func TestLostAfterTheEnd(t *testing.T) {
 		told: make(chan struct{})}
 	box, err := shellbox.New(t.Context(), h, shellbox.Options{Dir: t.TempDir()})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	r, err := box.Execute(ctx, "read x")
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/sandbox"
@@ -78,7 +79,7 @@ func checkProcesses(t *testing.T, h shellbox.Host) {
 	require.Eventually(t, func() bool {
 		log, _, err := job.Logs(ctx, 0)
 		return err == nil && len(log) > 0
-	}, 20*time.Second, 5*time.Millisecond)
+	}, testenv.Limit, 5*time.Millisecond)
 	require.NoError(t, job.Signal(ctx, syscall.SIGUSR1))
 	r, err = job.Wait(ctx)
 	require.NoError(t, err)
@@ -91,7 +92,7 @@ func checkProcesses(t *testing.T, h shellbox.Host) {
 	require.NotEmpty(t, r.Output)
 	require.Eventually(t, func() bool {
 		return syscall.Kill(atoi(r.Output), 0) != nil
-	}, 20*time.Second, 5*time.Millisecond)
+	}, testenv.Limit, 5*time.Millisecond)
 }
 
 // atoi returns the number of all digits in s.

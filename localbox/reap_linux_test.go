@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
@@ -78,7 +79,7 @@ func TestReap(t *testing.T) {
 	require.Eventually(t, func() bool { // this Reap ends what the cancelled one has begun
 		n, err = localbox.Reap(t.Context())
 		return err != nil || n > 0
-	}, 20*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoDirExists(t, filepath.Dir(dir))
@@ -88,7 +89,7 @@ func TestReap(t *testing.T) {
 		return !slices.ContainsFunc(procfs.Alive(pids...), func(p proc.Process) bool {
 			return !p.Ended()
 		})
-	}, 20*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 	r, err := mine.Execute(t.Context(), `echo $X; ls; jobs | grep -c Running`)
 	require.NoError(t, err)
 	require.Equal(t, "1\nfile\n1\n", r.Output)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/localbox"
@@ -27,7 +28,7 @@ func TestShellEndsAtPrompt(t *testing.T) {
 					res, err = box.Execute(t.Context(), ":")
 					require.NoError(t, err)
 					return res.Restarted
-				}, 10*time.Second, time.Millisecond)
+				}, testenv.Limit, time.Millisecond)
 			}
 		})
 	}

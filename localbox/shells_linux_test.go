@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -176,7 +177,7 @@ func TestSpoilers(t *testing.T) {
 			}
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 				defer cancel()
 				s, err := box.Open(ctx)
 				require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -77,7 +78,7 @@ func TestCloseWithStuckWriters(t *testing.T) {
 			})
 			closed := make(chan error, 1)
 			go func() { closed <- box.Close() }()
-			late := time.After(30 * time.Second)
+			late := time.After(testenv.Limit)
 			for name, done := range errs {
 				select {
 				case err := <-done:

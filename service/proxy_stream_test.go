@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/sandshell/sandshell/internal/test/testenv"
@@ -41,7 +40,7 @@ func (f *front) testWebSocket(t *testing.T) {
 
 // testEvents gets each event before it lets the box send the next.
 func (f *front) testEvents(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", f.a.URLs[0].URL+"events", nil)
 	require.NoError(t, err)
@@ -60,7 +59,7 @@ func (f *front) testEvents(t *testing.T) {
 
 // testDuplex gets the answer to the first half of a request before it sends the second.
 func (f *front) testDuplex(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	body, in := io.Pipe()
 	defer context.AfterFunc(ctx, func() { in.Close() })()

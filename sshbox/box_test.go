@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -45,7 +46,7 @@ func TestBoxRemembers(t *testing.T) {
 			2)[0]; box.String() != want {
 			t.Errorf("String is %q", box)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		_, err := box.Execute(ctx, "cd /usr/share; X=remembered; false")
 		noError(t, err)

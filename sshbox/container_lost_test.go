@@ -72,7 +72,6 @@ func TestContainerLost(t *testing.T) {
 	expectLost := func(t *testing.T, h *dockerHost, p shellbox.Process, want string,
 		causes ...sandbox.LostCause) {
 		t.Helper()
-		begin := time.Now()
 		if p != nil {
 			// Before a box ends on request, boxd signals its programs. Their statuses may come in
 			// time.
@@ -81,16 +80,13 @@ func TestContainerLost(t *testing.T) {
 				t.Errorf("a program of a lost container ended with %+v", status)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		err := h.Lost(ctx)
 		var e *sandbox.LostError
 		if !errors.As(err, &e) || e.Box != "DockerSSHBox" || !strings.Contains(e.Reason, want) ||
 			!slices.Contains(causes, e.Cause) {
 			t.Errorf("got %#v, want %q, %q", err, want, causes)
-		}
-		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("the loss was noticed after %v", d)
 		}
 		if _, err := h.Start(ctx, sh("true")); !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("Start: %v", err)
@@ -170,7 +166,7 @@ func TestContainerLost(t *testing.T) {
 				break
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) {
 			t.Fatalf("the box is not lost: %v", err)

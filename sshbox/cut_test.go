@@ -188,7 +188,7 @@ func cutCopyAndDial(t *testing.T, proxy *engineProxy, box *DockerSSHBox) {
 		proxy.Cut()
 		select {
 		case err = <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(testenv.Limit):
 			t.Fatalf("%s hangs", name)
 		}
 		if err != nil && !errors.Is(err, sandbox.ErrCut) {
@@ -224,7 +224,7 @@ while True: keep.append(s.accept()[0])'`)
 	proxy.Cut()
 	select {
 	case err = <-read:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("the connection hangs")
 	}
 	if !errors.Is(err, sandbox.ErrCut) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -103,7 +104,7 @@ func dialServer(t *testing.T, box sandbox.Sandbox, dir string) {
 		"unix": dir + "/socket"} {
 		conn, err := box.Dial(t.Context(), network, address)
 		noError(t, err)
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.SetDeadline(time.Now().Add(testenv.Limit))
 		_, err = io.WriteString(conn, "there and back")
 		noError(t, errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()))
 		if got, err := io.ReadAll(conn); string(got) != "there and back" || err != nil {

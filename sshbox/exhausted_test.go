@@ -38,7 +38,7 @@ func TestNoMoreProcesses(t *testing.T) {
 			var all sync.WaitGroup
 			for range 30 {
 				all.Go(func() {
-					ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+					ctx, cancel := context.WithTimeout(ctx, testenv.Limit)
 					defer cancel()
 					if code, err := box.Run(ctx, &sandbox.Cmd{Args: []string{"true"}}); code == 0 &&
 						err == nil {

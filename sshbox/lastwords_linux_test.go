@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -60,7 +60,7 @@ func TestContainerLastWords(t *testing.T) {
 		_, err := h.Start(t.Context(), sh("cat /dev/zero"))
 		return err
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	requireLastWords(t, h.Lost(ctx), "the container ended with status 2")
 }

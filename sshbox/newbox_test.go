@@ -10,6 +10,7 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -87,7 +88,7 @@ func processCounts(t testing.TB, box sandbox.Sandbox) map[string]int {
 func wantSessions(t testing.TB, box sandbox.Sandbox, n int) {
 	t.Helper()
 	var got map[string]int
-	end := time.Now().Add(10 * time.Second)
+	end := time.Now().Add(testenv.Limit)
 	for {
 		got = processCounts(t, box)
 		if got["boxd"] == 2 && got["sh"]+got["bash"] == n && len(got) == 2 {

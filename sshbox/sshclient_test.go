@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // An sshClient runs OpenSSH's programs, and programs that use ssh, with a box's configuration.
@@ -118,7 +120,7 @@ func (p *sshClient) start(args ...string) (lines <-chan string, stop func()) {
 // waitLine returns the next line that contains text.
 func waitLine(t testing.TB, lines <-chan string, text string) string {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(testenv.Limit)
 	var printed []string
 	for {
 		select {

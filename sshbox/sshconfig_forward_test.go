@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // forwardBySSH has ssh forward connections both ways.
@@ -46,7 +48,7 @@ func forwardBySSH(t *testing.T, box *DockerSSHBox) {
 		t.Helper()
 		noError(t, err)
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.SetDeadline(time.Now().Add(testenv.Limit))
 		_, err = io.WriteString(conn, "there and back")
 		noError(t, errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()))
 		if got, err := io.ReadAll(conn); string(got) != "there and back" || err != nil {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -158,7 +159,7 @@ func (b *box) say(line string) string {
 	b.t.Helper()
 	c := b.dial()
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(testenv.Limit))
 	io.WriteString(c, line)
 	answer, _ := bufio.NewReader(c).ReadString('\n')
 	return answer
@@ -229,7 +230,7 @@ func (b *box) login(key ssh.Signer) (*ssh.Client, error) {
 
 func (b *box) handshake(config *ssh.ClientConfig) (*ssh.Client, error) {
 	raw := b.dial()
-	raw.SetDeadline(time.Now().Add(30 * time.Second))
+	raw.SetDeadline(time.Now().Add(testenv.Limit))
 	conn, channels, requests, err := ssh.NewClientConn(raw, "box", config)
 	if err != nil {
 		raw.Close()
@@ -327,7 +328,7 @@ func (b *box) steady() level {
 func (b *box) settled(before level) {
 	b.t.Helper()
 	var now level
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(
+	for end := time.Now().Add(testenv.Limit); time.Now().Before(end); time.Sleep(
 		20 * time.Millisecond) {
 		if now = b.level(); now.goroutines <= before.goroutines && now.fds <= before.fds {
 			return

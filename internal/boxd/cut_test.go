@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
 // answers returns the requests that boxd makes on a channel until it closes the channel.
 func answers(t *testing.T, requests <-chan *ssh.Request) (said []string) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(testenv.Limit)
 	for {
 		select {
 		case r, open := <-requests:
@@ -83,7 +84,7 @@ func TestKilledJoin(t *testing.T) {
 	go func() { ended <- owner.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("the connection lasts, without join")
 	}
 }

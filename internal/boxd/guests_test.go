@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -56,7 +57,7 @@ func (w *witness) works() {
 		if line != said {
 			w.t.Fatalf("the owner's session says %q", line)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		w.t.Fatal("the owner's session hangs")
 	}
 }
@@ -129,7 +130,7 @@ func TestRubbish(t *testing.T) {
 			if strings.Contains(name, "half") || name == "nothing" {
 				c.in.Close()
 			}
-			c.SetReadDeadline(time.Now().Add(30 * time.Second))
+			c.SetReadDeadline(time.Now().Add(testenv.Limit))
 			answer, err := io.ReadAll(c)
 			if err != nil {
 				t.Errorf("boxd does not hang up: %v", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 )
@@ -63,7 +64,7 @@ func TestInside(t *testing.T) {
 		}
 	}
 	for _, c := range held { // boxd hangs up on each of them
-		c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		c.SetReadDeadline(time.Now().Add(testenv.Limit))
 		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("boxd still listens to it")
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,7 +54,7 @@ func TestStalledMarks(t *testing.T) {
 	}()
 	select {
 	case <-others:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("list, forget and logins wait for the disk")
 	}
 	require.ErrorIs(t, <-start("3", "no dot"), os.ErrNotExist)

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 )
@@ -131,7 +132,7 @@ func tellGoroutines(l net.Listener) {
 
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Limit); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not come to pass that ", what)
 		}

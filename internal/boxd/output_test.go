@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -34,7 +35,7 @@ func TestSpoolKeepsTheLast(t *testing.T) {
 	stacks := make([]byte, 1<<20)
 	require.Eventually(t, func() bool { // the write waits
 		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("writeSpool"))
-	}, 10*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 	o.ack(nil, first+4)
 	require.True(t, <-done)
 	require.Equal(t, "more", string(spooled(t, o, int64(len(all)))))

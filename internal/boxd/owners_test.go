@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 )
@@ -51,7 +52,7 @@ func (b *box) openProgram(client *ssh.Client, open *wire.Open) *heldProgram {
 // await returns the payload of the next request of one of these kinds.
 func (p *heldProgram) await(t *testing.T, kinds ...string) (kind string, payload []byte) {
 	t.Helper()
-	limit := time.After(30 * time.Second)
+	limit := time.After(testenv.Limit)
 	for {
 		select {
 		case r, more := <-p.said:
@@ -287,7 +288,7 @@ func TestDeafOwner(t *testing.T) {
 	select {
 	case ok := <-forgotten:
 		require.True(t, ok)
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("boxd waits for the owner that takes nothing")
 	}
 	out, _, err := runs(t, first, "echo on")

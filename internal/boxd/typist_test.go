@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A typist uses ssh -t on a terminal.
@@ -74,7 +75,7 @@ func (y *typist) waitExit(status int) {
 			(!errors.As(err, &exit) || exit.ExitCode() != status) {
 			y.t.Errorf("ssh ended with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		y.t.Error("ssh does not end")
 	}
 }

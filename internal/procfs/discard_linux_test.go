@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -79,7 +80,7 @@ func TestDiscard(t *testing.T) {
 					require.Eventually(t, func() bool {
 						n := readableBytes(tty)
 						return n >= c.unread-64 && n <= c.unread
-					}, 20*time.Second, time.Millisecond)
+					}, testenv.Limit, time.Millisecond)
 				}
 				require.Equal(t, c.dropped, Discard(tty))
 				require.Equal(t, before, termios(t, end))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -54,7 +55,7 @@ func TestMarkedTree(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		return len(markedTree(mark, nil)) == 0
-	}, 20*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 	require.Len(t, markedTree(mark, marked), 1)
 	stranger := marked[0]
 	stranger.Start++
@@ -64,7 +65,7 @@ func TestMarkedTree(t *testing.T) {
 	// a zombie is not returned
 	require.Eventually(t, func() bool {
 		return len(markedTree(mark, marked)) == 0
-	}, 20*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 	cmd.Wait()
 	require.Empty(t, markedTree(mark, marked))
 }
@@ -129,7 +130,7 @@ func TestEndMarkedRefused(t *testing.T) {
 	require.Eventually(t, func() bool {
 		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
 		return err == nil && string(name) == "sleep\n"
-	}, 20*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 	got := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine: it stays nobody's

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -56,7 +57,7 @@ func TestTreeByParents(t *testing.T) {
 	require.Eventually(t, func() bool {
 		ps := Tree(pid)
 		return len(ps) == 5 && ps[1].State == "S"
-	}, 20*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	r := newReader()
 	require.Eventually(t, func() bool { // once all processes sleep
 		ps := Tree(pid)
@@ -67,7 +68,7 @@ func TestTreeByParents(t *testing.T) {
 		}
 		require.ElementsMatch(t, ps, r.walk([]int{pid}, r.scanChildren()))
 		return true
-	}, 20*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 }
 
 // Each process is complete even if processes begin and end meanwhile.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -134,11 +135,11 @@ func TestPoolStockDrop(t *testing.T) {
 		return n.Add(1), nil
 	}, Close: func(int64) {}, Logger: slog.New(slog.DiscardHandler)})
 	defer p.Close()
-	require.Eventually(t, func() bool { return p.Ready() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Ready() == 2 }, testenv.Limit, time.Millisecond)
 	var ended []int64
 	p.Drop(func(i int64) bool { return i == 1 }, func(i int64) { ended = append(ended, i) })
 	require.Equal(t, []int64{1}, ended)
-	require.Eventually(t, func() bool { return p.Ready() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Ready() == 2 }, testenv.Limit, time.Millisecond)
 	first, ok := p.Take()
 	require.True(t, ok)
 	require.Equal(t, int64(2), first)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -103,7 +104,7 @@ func TestFilesLost(t *testing.T) {
 		if !errors.Is(err, sandbox.ErrLost) {
 			t.Errorf("a write under way: %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("a write does not end")
 	}
 	if _, err := io.ReadAll(file); !errors.Is(err, sandbox.ErrLost) {

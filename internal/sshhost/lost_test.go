@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/test/hosttest"
 	"github.com/sandshell/sandshell/internal/test/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -106,10 +107,10 @@ func TestLost(t *testing.T) {
 			if err == nil {
 				t.Error("a status came over a lost connection")
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(testenv.Limit):
 			t.Fatal("Wait hangs")
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		err := h.Lost(ctx)
 		var e *sandbox.LostError

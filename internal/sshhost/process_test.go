@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -135,7 +136,7 @@ func TestCloseFreesReadsAndWrites(t *testing.T) {
 	go func() { wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Fatal("reads, writes or Wait go on after Close")
 	}
 	kill(p.PID())

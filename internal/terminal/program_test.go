@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -108,7 +109,7 @@ func (p *program) shows(row, col int, want ...string) {
 // until waits until ok returns true.
 func (p *program) until(ok func(lines []string, row, col int) bool, want string) {
 	p.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(testenv.Limit)
 	for {
 		lines, row, col := Render(p.output(), 24, 80)
 		if ok(lines, row, col) {

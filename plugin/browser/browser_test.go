@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -304,7 +305,7 @@ func TestTabs(t *testing.T) {
 		tabs, err = b.Tabs(t.Context())
 		require.NoError(t, err)
 		return len(tabs) == 3
-	}, 10*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	require.Same(t, b.Tab, tabs[0])
 	require.Same(t, second, tabs[1])
 	require.NoError(t, tabs[2].Do(t.Context(), chromedp.WaitVisible(chromedp.CSS("#who"))))

@@ -83,7 +83,7 @@ func listen(t *testing.T, box sandbox.Sandbox, command string) (port string) {
 			port = string(m[1])
 		}
 		return m != nil
-	}, 30*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	return port
 }
 
@@ -97,7 +97,7 @@ func nameServer(t *testing.T, box sandbox.Sandbox) (asked func() []string) {
 	run(t, box, "echo nameserver 127.0.0.1 >/etc/resolv.conf")
 	require.Eventually(t, func() bool {
 		return run(t, box, "getent hosts control.invalid") == "" && len(names(t, job)) > 0
-	}, 30*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	return func() []string {
 		return slices.DeleteFunc(names(t, job), func(s string) bool {
 			return s == "control.invalid"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/plugin/pytool"
 	"github.com/sandshell/sandshell/sandbox"
@@ -91,7 +92,7 @@ func TestRunner(t *testing.T) {
 		require.Equal(t, w.boxes[i+1].Dir(), dir)
 		require.Eventually(t, func() bool {
 			return closed(w.boxes[i])
-		}, 10*time.Second, time.Millisecond)
+		}, testenv.Limit, time.Millisecond)
 	}
 
 	// The next call replaces a box that is lost.
@@ -173,7 +174,7 @@ func TestRunnerUnderWay(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.Eventually(t, func() bool {
 		return closed(w.boxes[0])
-	}, 10*time.Second, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 
 	began, once = make(chan struct{}), sync.Once{}
 	c.Args = object{"path": dir + "/never"}

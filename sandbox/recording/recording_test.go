@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -282,7 +283,7 @@ func TestUnseen(t *testing.T) {
 	require.NoError(t, rec.Files().WriteFile(t.Context(), "go", nil, 0o644))
 	require.Eventually(t, func() bool {
 		return errors.Is(rec.Type(t.Context(), ""), sandbox.ErrIdle)
-	}, 20*time.Second, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	_, err = rec.Execute(t.Context(), "echo next")
 	require.NoError(t, err)
 	require.NoError(t, rec.Close())

@@ -23,6 +23,7 @@ import (
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -151,7 +152,7 @@ func (b *hostileBoxd) connect(t *testing.T) (*Host, func() error) {
 		select {
 		case <-closed:
 			return nil
-		case <-time.After(20 * time.Second):
+		case <-time.After(testenv.Limit):
 			return errors.New("Close hangs")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/hostapi"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -52,7 +53,7 @@ func TestTakeGivenUp(t *testing.T) {
 	select {
 	case ids := <-held:
 		require.Contains(t, ids, "shared")
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Limit):
 		t.Error("there is no other connection")
 	}
 	require.NoError(t, end())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 )
 
@@ -34,7 +35,7 @@ func Engine(t testing.TB, images ...string) *client.Client {
 	engine, err := client.New(client.FromEnv)
 	require.NoError(t, err)
 	t.Cleanup(func() { engine.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	for _, image := range images {
 		if _, err := engine.ImageInspect(ctx, image); err != nil {

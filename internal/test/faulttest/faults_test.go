@@ -103,7 +103,7 @@ func faultRun(t *testing.T, faults []fault, rounds, nightly int, build placer, r
 	side.Wait()
 	rest()
 	t.Logf("\n%s", sum)
-	for end := time.Now().Add(10 * time.Second); len(openDescriptors()) > len(
+	for end := time.Now().Add(testenv.Limit); len(openDescriptors()) > len(
 		descriptors); time.Sleep(10 * time.Millisecond) {
 		runtime.GC() // closes the pipes that package net keeps for splice(2)
 		if time.Now().After(end) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/hostapi"
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +33,7 @@ func StartShell(t testing.TB, h shellbox.Host, args ...string) *Shell {
 	if len(args) == 0 {
 		args = []string{"sh", "-i"}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	p, err := h.Start(ctx, shellbox.Program{Args: args, Env: []string{"PS1=", "ENV="},
 		Terminal: &shellbox.Terminal{Rows: 24, Cols: 80, Commands: true}})
@@ -158,7 +159,7 @@ func Commands(t *testing.T, h shellbox.Host) {
 		select {
 		case r := <-done:
 			return r.n, r.err
-		case <-time.After(10 * time.Second):
+		case <-time.After(testenv.Limit):
 			t.Fatal("the write is blocked")
 			return 0, nil
 		}

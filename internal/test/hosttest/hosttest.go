@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 	"github.com/stretchr/testify/require"
 )
@@ -66,7 +67,7 @@ func Sh(script string) shellbox.Program {
 // WaitFor waits until ok reports true. If that takes too long, the test fails.
 func WaitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Limit); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("timeout: %s", what)
 		}

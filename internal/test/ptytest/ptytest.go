@@ -15,6 +15,7 @@ import (
 	expect "github.com/Netflix/go-expect"
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 )
@@ -87,7 +88,7 @@ func (p *Person) Shown() string { return strings.TrimSpace(strings.Join(p.Lines(
 // only during Expect. A timeout of Expect loses nothing: what it has read is on the screen.
 func (p *Person) Looks(what string, found func(lines []string) bool) {
 	p.Helper()
-	for end := time.Now().Add(30 * time.Second); !found(p.Lines()); {
+	for end := time.Now().Add(testenv.Limit); !found(p.Lines()); {
 		require.Truef(p, time.Now().Before(end), "no %s on the screen:\n%s", what, p.Shown())
 		p.console.Expect(expect.WithTimeout(20*time.Millisecond), expect.String("\x00"))
 	}
@@ -119,7 +120,7 @@ func (p *Person) Leaves(status int) {
 	p.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- p.Cmd.Wait() }()
-	for end := time.Now().Add(30 * time.Second); len(ended) == 0; {
+	for end := time.Now().Add(testenv.Limit); len(ended) == 0; {
 		require.Truef(p, time.Now().Before(end), "the program does not end:\n%s", p.Shown())
 		p.console.Expect(expect.WithTimeout(20*time.Millisecond), expect.String("\x00"))
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/sshconn"
 	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 )
@@ -145,7 +146,7 @@ func (s *Server) ChangeHostKey(t testing.TB) {
 }
 
 func (s *Server) up() bool {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(
+	for end := time.Now().Add(testenv.Limit); time.Now().Before(end); time.Sleep(
 		5 * time.Millisecond) {
 		if c, err := net.Dial("tcp", s.Address); err == nil {
 			b := make([]byte, 4)

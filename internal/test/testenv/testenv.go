@@ -6,9 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
+
+// Limit bounds how long a test waits for what happens soon. A test that reaches it has found a hang:
+// it is far more than a slow and busy machine needs.
+const Limit = 2 * time.Minute
 
 // All reports whether every test runs, which is so if SANDSHELL_TEST is "all" or "full". There is
 // no other switch. "make test-all" and "make nightly" set it, and "make test" does not.

@@ -11,13 +11,14 @@ import (
 
 	"github.com/sandshell/sandshell/internal/hostapi/proc"
 	"github.com/sandshell/sandshell/internal/procfs"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // The control shell and package procfs answer the same questions. These tests compare their answers
 // about live processes.
 
 // limit bounds the wait for what should happen at once.
-const limit = 20 * time.Second
+const limit = testenv.Limit
 
 // thisMachine answers with package procfs, as a Host on this machine does.
 type thisMachine struct{}
