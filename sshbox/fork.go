@@ -21,7 +21,7 @@ type fork struct {
 	log      *slog.Logger
 }
 
-// removeForkLimit bounds the removal of a Fork's image.
+// removeForkLimit is how long the engine may take until it begins to remove a Fork's image.
 const removeForkLimit = 30 * time.Second
 
 // Fork makes n copies of the box, each with its files and its sessions under their ids, and with

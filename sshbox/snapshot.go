@@ -218,7 +218,8 @@ func newSnapshot(s docker.Snapshot, engine Engine) *Snapshot {
 
 // Remove removes the snapshot. If it is gone already, Remove returns nil. While a box that was made
 // of it is there, Remove returns an error for which errdefs.IsConflict
-// (github.com/containerd/errdefs) reports true.
+// (github.com/containerd/errdefs) reports true. A removal that has begun is finished, even if ctx
+// ends: that can take minutes on a slow disk.
 func (s *Snapshot) Remove(ctx context.Context) error {
 	engine, err := s.engine.open(ctx)
 	if err != nil {

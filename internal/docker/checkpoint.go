@@ -294,6 +294,8 @@ func (e *Engine) makeKeeper(ctx context.Context, c *container.InspectResponse,
 
 // removeKeeper removes the container that keeps the checkpoint of a snapshot, if there is one.
 func (e *Engine) removeKeeper(ctx context.Context, snapshot string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
 	inspected, err := e.ContainerInspect(ctx, keeperName(snapshot),
 		client.ContainerInspectOptions{})
 	switch {

@@ -89,7 +89,7 @@ func (e *Engine) commitFiles(ctx context.Context, c *container.InspectResponse,
 		}
 	}
 	if ctx.Err() != nil {
-		_, err := e.ImageRemove(committing, name, client.ImageRemoveOptions{PruneChildren: true})
+		err := e.removeImage(committing, name)
 		return "", errors.Join(ctxerr.Of(ctx), err)
 	}
 	if s := c.State; s != nil && s.Running && !s.Paused {

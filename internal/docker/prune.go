@@ -53,7 +53,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		name := builtRepository + ":" + image.Labels[builtLabel]
 		if tagged(image.RepoTags, name) && (len(images) == 0 || slices.Contains(wanted, name) ||
 			slices.Contains(wanted, image.ID)) {
-			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			err := e.removeImage(ctx, name)
 			remove(&pruned.Images, name, err)
 		}
 	}
@@ -66,7 +66,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 		// An image that a user has made from a kept one has the same labels, but not the name.
 		name := keptRepository + ":" + image.Labels[keptLabel]
 		if tagged(image.RepoTags, name) && want(image.Labels, keptBaseLabel) {
-			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			err := e.removeImage(ctx, name)
 			remove(&pruned.Images, name, err)
 		}
 	}
@@ -76,7 +76,7 @@ func (e *Engine) Prune(ctx context.Context, images []string) (Pruned, error) {
 	}
 	for _, image := range snapshots {
 		if name := snapshotName(image.Labels); want(image.Labels, keptBaseLabel) {
-			_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+			err := e.removeImage(ctx, name)
 			if err == nil || errdefs.IsNotFound(err) {
 				err = e.removeKeeper(ctx, name)
 			}

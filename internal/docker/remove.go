@@ -72,3 +72,16 @@ func beingRemoved(ctx context.Context, d *client.Client, id string) bool {
 	return errdefs.IsNotFound(err) || err == nil && inspected.Container.State != nil &&
 		inspected.Container.State.Status == container.StateRemoving
 }
+
+// removeImage removes an image, and its parents that have no name and that nothing uses. It does not
+// end with ctx once it has begun: an engine may break off a removal whose caller has gone, when the
+// image has lost its name only.
+func (e *Engine) removeImage(ctx context.Context, name string) error {
+	if ctx.Err() != nil {
+		return ctxerr.Of(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*removeLimit)
+	defer cancel()
+	_, err := e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+	return err
+}

@@ -95,3 +95,31 @@ func TestRemoveSlowly(t *testing.T) {
 		})
 	}
 }
+
+// TestRemoveImageGivenUp checks that the removal of a snapshot is finished, and no error, though its
+// caller gives up when the engine has begun it.
+func TestRemoveImageGivenUp(t *testing.T) {
+	d := docker(t)
+	labels := map[string]string{snapshotLabel: newSnapshotKey()}
+	created, err := d.ContainerCreate(t.Context(), client.ContainerCreateOptions{
+		Config: &container.Config{Image: testImage}})
+	noError(t, err)
+	defer func() { noError(t, Remove(context.Background(), d, created.ID)) }()
+	_, err = d.ContainerCommit(t.Context(), created.ID, client.ContainerCommitOptions{
+		Reference: snapshotName(labels), Config: &container.Config{Labels: labels}})
+	noError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	e := proxiedEngine(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			cancel()
+		}
+		return false
+	})
+	noError(t, e.RemoveSnapshot(ctx, snapshotName(labels)))
+	if _, err := d.ImageInspect(t.Context(), snapshotName(labels)); !errdefs.IsNotFound(err) {
+		t.Errorf("the image is still there: %v", err)
+	}
+	if err := e.removeImage(ctx, testImage); !errors.Is(err, context.Canceled) {
+		t.Errorf("a removal that its caller has given up before it began: %v", err)
+	}
+}

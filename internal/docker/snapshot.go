@@ -266,7 +266,7 @@ func (e *Engine) Snapshots(ctx context.Context) (all []Snapshot, err error) {
 func (e *Engine) RemoveSnapshot(ctx context.Context, name string) error {
 	_, err := e.FindSnapshot(ctx, name)
 	if err == nil {
-		_, err = e.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
+		err = e.removeImage(ctx, name)
 	}
 	switch {
 	case err == nil, imageGone(err):
@@ -331,7 +331,7 @@ func (e *Engine) reapSnapshots(ctx context.Context, now time.Time) error {
 func (e *Engine) removeNameless(ctx context.Context, id string) error {
 	inspected, err := e.ImageInspect(ctx, id)
 	if err == nil && strings.HasPrefix(inspected.Comment, snapshotComment) {
-		_, err = e.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true})
+		err = e.removeImage(ctx, id)
 	}
 	if imageGone(err) {
 		return nil
