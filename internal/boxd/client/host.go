@@ -71,7 +71,8 @@ type Config struct {
 	Renews string
 	// Patience is how long the Host tries to connect again after the connection was cut.
 	Patience time.Duration
-	// Attempt bounds each attempt to connect again. The default is 8 s.
+	// Attempt bounds the first attempt to connect again. After an attempt that took as long, the
+	// next may take twice as long, within Patience. The default is 8 s.
 	Attempt time.Duration
 	// Logger logs cuts and new connections. It must not be nil.
 	Logger *slog.Logger
@@ -142,7 +143,7 @@ func (h *Host) first(ctx context.Context) (*sshconn.Conn, error) {
 		case <-ctx.Done():
 			return nil, ctxerr.Of(ctx)
 		}
-		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, h.noAnswer())
+		attempt, done := ctxerr.WithLimit(ctx, h.Attempt, noAnswer(h.Attempt))
 		// If boxd has answered before, another program may have become the owner since. Then boxd
 		// refuses this Host, which must not take the box back.
 		conn, err = h.openConn(attempt, h.hostKey == nil)

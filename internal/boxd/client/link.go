@@ -90,12 +90,12 @@ const (
 	keepaliveMisses   = 3
 )
 
-// attemptLimit bounds one attempt to connect again, by default.
+// attemptLimit bounds the first attempt to connect again, by default.
 const attemptLimit = 8 * time.Second
 
 // noAnswer is the cause of an attempt's end. It is not context.DeadlineExceeded, because the
 // caller's context has not ended.
-func (h *Host) noAnswer() error { return fmt.Errorf("no answer within %v", h.Attempt) }
+func noAnswer(limit time.Duration) error { return fmt.Errorf("no answer within %v", limit) }
 
 // warnAfter is how long redial tries before it warns. When a box is removed, its connection ends
 // before the engine says that it is gone.
@@ -115,15 +115,16 @@ func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 	}) {
 		return nil, sandbox.ErrClosed
 	}
-	paused := false
+	paused, limit := false, l.host.Attempt
 	for pause := redialFirst; ; pause = min(2*pause, redialMost) {
-		attempt, done := ctxerr.WithLimit(ctx, l.host.Attempt, l.host.noAnswer())
+		attempt, done := ctxerr.WithLimit(ctx, limit, noAnswer(limit))
 		conn, err := l.host.openConn(attempt, false)
 		if err == nil {
 			if err = l.resume(attempt, conn); err != nil {
 				conn.Close()
 			}
 		}
+		late := attempt.Err() != nil
 		done()
 		if err == nil {
 			if !paused {
@@ -149,6 +150,9 @@ func (l *link) redial(began time.Time, warn func()) (*sshconn.Conn, error) {
 		}
 		if tried > l.host.Patience {
 			return nil, fmt.Errorf("no connection for %v: %w", tried.Round(time.Second), err)
+		}
+		if late { // a busy machine may need longer
+			limit = max(l.host.Attempt, min(2*limit, l.host.Patience-tried))
 		}
 		select {
 		case <-time.After(pause):
