@@ -73,9 +73,9 @@ func beingRemoved(ctx context.Context, d *client.Client, id string) bool {
 		inspected.Container.State.Status == container.StateRemoving
 }
 
-// removeImage removes an image, and its parents that have no name and that nothing uses. It does not
-// end with ctx once it has begun: an engine may break off a removal whose caller has gone, when the
-// image has lost its name only.
+// removeImage removes an image, and its parents that have no name and that nothing uses. Once it
+// has begun, it does not end with ctx: an engine may break off a removal whose caller has gone,
+// when the image has only lost its name.
 func (e *Engine) removeImage(ctx context.Context, name string) error {
 	if ctx.Err() != nil {
 		return ctxerr.Of(ctx)

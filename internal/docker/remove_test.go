@@ -96,8 +96,8 @@ func TestRemoveSlowly(t *testing.T) {
 	}
 }
 
-// TestRemoveImageGivenUp checks that the removal of a snapshot is finished, and no error, though its
-// caller gives up when the engine has begun it.
+// TestRemoveImageGivenUp checks that the removal of a snapshot is finished without an error, though
+// its caller gives up when the engine has begun it.
 func TestRemoveImageGivenUp(t *testing.T) {
 	d := docker(t)
 	labels := map[string]string{snapshotLabel: newSnapshotKey()}

@@ -11,8 +11,8 @@ import (
 	"github.com/sandshell/sandshell/sandbox/sandboxtest"
 )
 
-// Limit bounds how long a test waits for what happens soon. A test that reaches it has found a hang:
-// it is far more than a slow and busy machine needs.
+// Limit bounds how long a test waits for what happens soon. It is far more than a slow and busy
+// machine needs, so a test that reaches it has found a hang.
 const Limit = 2 * time.Minute
 
 // All reports whether every test runs, which is so if SANDSHELL_TEST is "all" or "full". There is
