@@ -32,6 +32,7 @@ type command struct {
 	watched int       // the tries that a watch was begun for
 	begunAt time.Time // when its Begin marker came
 	asked   bool      // the shell was asked for its status while the command runs
+	cut     bool      // an interrupt has cut a line: the shell waits for its rest
 
 	offset int64 // of the line on the shell's pipe; -1: the shell was started for the command
 

@@ -12,6 +12,11 @@ import (
 // killTick is how often a killing looks at what is in the foreground.
 const killTick = 50 * time.Millisecond
 
+// patientLooks is how many looks take as long as a step at least. Where a look takes long, the box
+// is short of processors, and so is a shell that is about to come back: the next interrupt would
+// cut the line that it reads.
+const patientLooks = 5
+
 // patientPrograms is how many programs of a command get all steps, one program after the other,
 // however long each takes.
 const patientPrograms = 3
@@ -58,9 +63,11 @@ type killing struct {
 	family     []proc.Process // all processes of the command that were seen
 	first      time.Time      // when the killing began
 	since      time.Time      // when the last step was taken
+	slow       time.Duration  // how long a look takes: the worst of the last looks
 	step       int            // the next step against the program in the foreground
 	questions  int            // how often the shell was asked whether it is back
 	idle       int            // in how many looks, one after the other, it waited for its next line
+	mended     int            // how often a line that an interrupt had cut was mended
 	last       int            // the foreground process group at the last step
 	programs   int            // how many programs have got the first step
 	unreadKeys int            // bytes of input that no program has read
@@ -81,7 +88,7 @@ func (k *killing) run() {
 		// An interrupt would cut the line that the shell is reading, and the shell would execute
 		// the rest.
 		if at != phase.KilledSent || time.Since(k.first) > unanswered {
-			k.nextStep()
+			k.nextStep(at)
 		}
 		tick := time.NewTimer(killTick)
 		select {
@@ -99,16 +106,30 @@ func (k *killing) run() {
 // nextStep takes the next step, if it is time. The time of each step counts from when the one
 // before was taken. Otherwise, where looking takes long, the shell would be killed right after its
 // program.
-func (k *killing) nextStep() {
+func (k *killing) nextStep(at phase.Command) {
+	began := time.Now()
 	l, _ := k.s.box.Processes.Look(k.sh.proc)
+	k.slow = max(time.Since(began), k.slow*3/4)
+	if at == phase.KilledSent && l.Runs && l.Foreground == k.sh.pid &&
+		time.Since(k.first) < undelivered {
+		return // on a busy machine the shell may still be reading its line
+	}
 	grace := k.s.box.Grace
+	if k.mendCut(&l) {
+		return
+	}
 	k.askIdle(&l)
 	if l.Foreground != k.last && (k.programs < patientPrograms || time.Since(k.first) < 4*grace) {
 		k.since, k.step, k.last = time.Now(), 0, l.Foreground
 		k.programs++
 	}
-	waits := []time.Duration{0, grace / 2, grace / 2, grace, grace} // before each step
-	if k.step > 0 && time.Since(k.since) <= waits[k.step] {
+	least := patientLooks * k.slow
+	waits := []time.Duration{0, max(grace/2, least), max(grace/2, least), max(grace, least),
+		max(grace, 2*least)} // before each step
+	if k.programs > 1 && l.Foreground == k.sh.pid {
+		waits[0] = waits[1] // its program has ended: the shell is most likely about to come back
+	}
+	if time.Since(k.since) < waits[k.step] {
 		return
 	}
 	switch k.step {
@@ -127,6 +148,26 @@ func (k *killing) nextStep() {
 	}
 	k.step = min(k.step+1, 4)
 	k.since = time.Now()
+}
+
+// mendCut deals with a shell of which an interrupt has cut the line that it was reading: most likely
+// the question that was asked while the command ran. The shell takes the rest for the first of
+// several lines. An interrupt has it drop that, and then it is asked again.
+func (k *killing) mendCut(l *proc.Look) bool {
+	k.s.mu.Lock()
+	cut := k.c.cut && l.Reads != "" && l.Reads == k.sh.pipe && k.mended < maxTries
+	k.s.mu.Unlock()
+	if !cut || !k.s.box.Processes.Interrupt(k.sh.proc) {
+		return false
+	}
+	k.mended++
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	k.c.cut = false
+	if k.s.sh == k.sh && k.s.cmd == k.c && !k.c.phase.Over() {
+		k.s.askShellLocked(k.sh)
+	}
+	return true
 }
 
 // idleLooks is in how many looks a shell waits for its next line that is not about to say that it

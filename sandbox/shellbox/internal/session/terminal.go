@@ -66,7 +66,12 @@ func (s *Session) handleMarker(sh *shell, m *dialect.Marker) {
 	defer s.mu.Unlock()
 	switch {
 	case s.sh == sh && m.Kind == dialect.MoreLines:
-		if s.printingLocked(sh) != nil {
+		switch c := s.printingLocked(sh); {
+		case c == nil:
+		case c.phase.Killed(): // see killing.mendCut
+			c.cut = true
+			c.changed.Send()
+		default:
 			s.replaceShellLocked(sh)
 		}
 	case s.sh != sh || m.Seq <= s.lastAnswer: // an old marker

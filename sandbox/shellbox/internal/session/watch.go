@@ -265,7 +265,8 @@ func (w *watch) addLocked(f *waiting.Finding) (missing int, apart time.Duration)
 func (w *watch) askAgainLocked() time.Duration {
 	w.looks.Again()
 	// not sooner: on a busy machine the answer may have been read and not been handled
-	if w.questions > maxTries && time.Since(w.firstQuestion) > waiting.Surely {
+	if w.questions > maxTries && time.Since(w.firstQuestion) > max(waiting.Surely,
+		4*patientLooks*w.looks.Slow()) {
 		w.s.replaceShellLocked(w.sh)
 		return waiting.Surely
 	}

@@ -17,6 +17,10 @@ type Looks struct {
 // Late tells how late a timer has fired.
 func (l *Looks) Late(by time.Duration) { l.slow = max(by, l.slow*3/4) }
 
+// Slow returns how slow the machine is: the worst of how long the last looks took, and of how late
+// timers fired.
+func (l *Looks) Slow() time.Duration { return l.slow }
+
 // Add compares a finding with the one before. It returns how many more must agree, and how long to
 // wait before the next look. active is the command's last activity. If moving is set, input is on
 // its way.
