@@ -150,9 +150,9 @@ func (k *killing) nextStep(at phase.Command) {
 	k.since = time.Now()
 }
 
-// mendCut deals with a shell of which an interrupt has cut the line that it was reading: most likely
-// the question that was asked while the command ran. The shell takes the rest for the first of
-// several lines. An interrupt has it drop that, and then it is asked again.
+// mendCut deals with a shell of which an interrupt has cut the line that it was reading, which most
+// likely was the question that was asked while the command ran. The shell takes the rest for the
+// first of several lines. An interrupt has it drop that, and then it is asked again.
 func (k *killing) mendCut(l *proc.Look) bool {
 	k.s.mu.Lock()
 	cut := k.c.cut && l.Reads != "" && l.Reads == k.sh.pipe && k.mended < maxTries
