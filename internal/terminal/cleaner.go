@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"cmp"
 	"iter"
 	"unicode/utf8"
@@ -278,23 +279,26 @@ var replacement = []byte(string(utf8.RuneError))
 
 // writeText writes text without its controls of several bytes. s has no control of one byte.
 func (c *Cleaner) writeText(s []byte) {
-	p := c.current()
 	c.changed = c.changed || len(s) > 0
 	for len(s) > 0 {
 		if n := plainLen(s); n > 0 {
-			p.write(s[:n])
+			// Which line ends the alternate screen must not depend on the pieces that s comes in.
+			if end := bytes.IndexByte(s[:n], '\n'); c.alt && end >= 0 {
+				n = end + 1
+			}
+			c.current().write(s[:n])
+			c.leaveIfUndrawn()
 			c.lastInvalid = false
 			s = s[n:]
 			continue
 		}
 		r, size := utf8.DecodeRune(s)
 		if r == utf8.RuneError && !c.lastInvalid {
-			p.write(replacement)
+			c.current().write(replacement)
 			c.lastInvalid = true
 		}
 		s = s[size:]
 	}
-	c.leaveIfUndrawn()
 }
 
 // parseSequence passes bytes to the open sequence, and handles the sequence when it is complete. It
