@@ -119,7 +119,8 @@ func TestCleanerMemory(t *testing.T) {
 // TestUndrawnPieces checks that text that makes the Cleaner leave the alternate screen is the same
 // in whatever pieces it comes.
 func TestUndrawnPieces(t *testing.T) {
-	raw := []byte("\x1b[?1049hmenu\x1b[H" + strings.Repeat("make\n", maxUndrawn/5+3) + "\x1b[Hend\n")
+	lines := strings.Repeat("make\n", maxUndrawn/5+3)
+	raw := []byte("\x1b[?1049hmenu\x1b[H" + lines + "\x1b[Hend\n")
 	whole := string(clean(raw))
 	for at := len(raw) - 60; at < len(raw); at++ {
 		require.Equal(t, whole, string(clean(raw[:at], raw[at:])), "cut at %d", at)
