@@ -160,7 +160,10 @@ func (w *worker) interruptSleep(ctx context.Context) error {
 	if err != nil || r.State != sandbox.Running {
 		return fmt.Errorf("yield: %+v, %v", r, err)
 	}
-	if r, err = w.box.Interrupt(ctx); err != nil || r.ExitCode != 130 || r.Restarted {
+	// 143: on a busy machine, both interrupts may come before sleep has begun, and SIGTERM ends
+	// it.
+	if r, err = w.box.Interrupt(ctx); err != nil || r.ExitCode != 130 && r.ExitCode != 143 ||
+		r.Restarted {
 		return fmt.Errorf("interrupt: %+v, %v", r, err)
 	}
 	return nil

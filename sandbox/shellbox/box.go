@@ -41,7 +41,8 @@ type Options struct {
 	// its environment. Programs still see ENV and BASH_ENV.
 	Shell []string
 	// Grace is how long a command may take to end after the interrupt key, and again after SIGTERM,
-	// before the next step of killing it. If Grace is 0 or less, it is 1 s.
+	// before the next step of killing it. Where looks at its processes take long, it gets longer.
+	// If Grace is 0 or less, it is 1 s.
 	Grace time.Duration
 	// StartLimit is how long a shell may take to its first prompt, its startup files included. If
 	// StartLimit is 0 or less, it is 30 s.
