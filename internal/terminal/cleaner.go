@@ -281,13 +281,24 @@ var replacement = []byte(string(utf8.RuneError))
 func (c *Cleaner) writeText(s []byte) {
 	c.changed = c.changed || len(s) > 0
 	for len(s) > 0 {
-		if n := plainLen(s); n > 0 {
+		n := len(s)
+		if c.alt {
 			// Which line ends the alternate screen must not depend on the pieces that s comes in.
-			if end := bytes.IndexByte(s[:n], '\n'); c.alt && end >= 0 {
+			if end := bytes.IndexByte(s, '\n'); end >= 0 {
 				n = end + 1
 			}
+		}
+		c.writeLine(s[:n])
+		c.leaveIfUndrawn()
+		s = s[n:]
+	}
+}
+
+// writeLine writes text to the current page.
+func (c *Cleaner) writeLine(s []byte) {
+	for len(s) > 0 {
+		if n := plainLen(s); n > 0 {
 			c.current().write(s[:n])
-			c.leaveIfUndrawn()
 			c.lastInvalid = false
 			s = s[n:]
 			continue
