@@ -42,6 +42,8 @@ func benchmarkOutputs() map[string][]byte {
 		"Undrawn": fill(func(int) string { // lines on the alternate screen, where nothing draws
 			return "\x1b[?1049h" + strings.Repeat("y\n", 16<<10)
 		}),
+		// the most work for each byte
+		"Edits": fill(func(int) string { return "\x1b[1K\t" }),
 		"Screen": fill(func(i int) string {
 			return fmt.Sprintf("\x1b[%d;%dH\x1b[1;32mcell %d\x1b[m\x1b[K", 1+i%24, 1+i%60, i)
 		}),
@@ -49,7 +51,7 @@ func benchmarkOutputs() map[string][]byte {
 }
 
 var benchmarkNames = []string{"Plain", "CRLF", "UTF8", "Short", "OneRow", "Coloured", "Progress",
-	"Random", "Undrawn", "Screen"}
+	"Random", "Undrawn", "Edits", "Screen"}
 
 // BenchmarkCleaner reads output in pieces of 32 KiB. Its floor copies them.
 func BenchmarkCleaner(b *testing.B) {

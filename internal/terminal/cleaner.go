@@ -30,8 +30,9 @@ import (
 //
 // Text without controls passes byte for byte if it is UTF-8. A run of bytes that are not UTF-8
 // becomes U+FFFD. The text does not depend on how the stream is split into calls of Append. Memory
-// is bounded: only the last 64 KiB of an unfinished line can still be written over, and of the
-// lines before it the screen's, or 64 KiB if they are longer than the terminal is wide.
+// is bounded: only the last 8 KiB of an unfinished line can still be written over, and of the lines
+// before it the screen's, or 64 KiB if they are longer than the terminal is wide. Time is bounded
+// too: no control takes longer than to write such a line, or a row of 1024 columns.
 //
 // The zero value is ready for use. Its terminal has 24 rows and 80 columns.
 type Cleaner struct {

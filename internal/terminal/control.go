@@ -100,7 +100,7 @@ func (c *Cleaner) handleCSI() {
 	case '@': // ICH
 		p.insertCells(n)
 	case 'b': // REP
-		p.write(l.repeated(n))
+		p.write(l.repeated(min(n, p.width))) // no program draws more than a row
 	default:
 		c.handleRowCSI()
 	}

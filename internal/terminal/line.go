@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	maxLine  = 64 << 10 // how many bytes, or cells, of a line can still be written over
-	maxGap   = 4096     // how many columns beyond the end of the line a cursor or an edit can reach
+	maxLine  = 8 << 10 // how many bytes, or cells, of a line can still be written over
+	maxGap   = maxSize // how many columns beyond the end of the line a cursor or an edit can reach
 	tabWidth = 8
 )
 
@@ -201,7 +201,7 @@ func (l *line) cellRange(n int) (from, to int) {
 	return min(l.col, len(l.cells)), min(l.col+n, len(l.cells))
 }
 
-// repeated returns the character before the cursor, n times.
+// repeated returns the character before the cursor, n times, without its marks.
 func (l *line) repeated(n int) []byte {
 	l.toCells()
 	i := l.col - 1
@@ -211,7 +211,7 @@ func (l *line) repeated(n int) []byte {
 	if i < 0 || i >= len(l.cells) || l.cells[i].r <= blank || l.cells[i].r == '\t' {
 		return nil
 	}
-	return bytes.Repeat(appendCells(nil, l.cells[i:i+1]), min(n, maxGap))
+	return bytes.Repeat(utf8.AppendRune(nil, l.cells[i].r), n)
 }
 
 // truncate cuts the line to n columns.
