@@ -27,7 +27,7 @@ cp "$PROGRAM" /mnt/faults.test
 mount -t tmpfs tmpfs /tmp
 ip link set lo up
 cd /mnt
-./faults.test -test.v -test.run 'TestFaults(SSH|Boxd)$' -faults.clock -faults.only clock -faults.rounds $ROUNDS -faults.parallel 2
+./faults.test -test.v -test.run 'TestFaults(SSH|Boxd)$' -faults.clock -faults.only clock -faults.rounds $ROUNDS -faults.parallel 1
 echo "status $?"
 echo o >/proc/sysrq-trigger
 sleep 60

@@ -32,9 +32,9 @@ const (
 	silence  = 8 * time.Second
 )
 
-// allowed returns how long a call of a round may take if making its box took that long. On a busy
-// machine a new connection takes longer too.
-func allowed(making time.Duration) time.Duration { return max(promised, silence+2*making) }
+// allowed returns how long a call of a round may take if making its box, or a call before the
+// fault, took that long. On a busy machine a new connection and the call itself take longer too.
+func allowed(took time.Duration) time.Duration { return max(promised, silence+2*took) }
 
 // TestFaultsContainer is the fault run with boxes in containers.
 func TestFaultsContainer(t *testing.T) {

@@ -90,7 +90,8 @@ func (r *round) run(build placer) {
 		r.errorf("make the box: %v", err)
 		return
 	}
-	r.limit = allowed(time.Since(began))
+	making := time.Since(began)
+	r.limit = allowed(making)
 	defer r.wire.Close()
 	rng := rand.New(rand.NewPCG(r.seed, 0))
 	r.stop = make(chan struct{})
@@ -99,6 +100,12 @@ func (r *round) run(build placer) {
 		r.errorf("begin to work: %v", err)
 	}
 	var working sync.WaitGroup
+	began = time.Now()
+	for _, w := range workers {
+		working.Go(func() { w.once() })
+	}
+	working.Wait()
+	r.limit = allowed(max(making, time.Since(began)))
 	for _, w := range workers {
 		working.Go(w.loop)
 	}

@@ -28,7 +28,7 @@ type worker struct {
 	calls  int
 }
 
-// A work is a kind of work. Each worker does it once before the fault.
+// A work is a kind of work.
 type work struct {
 	name    string
 	session bool
@@ -72,13 +72,17 @@ func (r *round) workers(rng *rand.Rand) ([]*worker, error) {
 	return workers, nil
 }
 
+// once works once. It reports whether the call succeeded.
+func (w *worker) once() bool {
+	return w.try(w.work.name, w.work.resumes, func(ctx context.Context) error {
+		return w.work.do(w, ctx)
+	})
+}
+
 // loop works until it is told to stop, or fails.
 func (w *worker) loop() {
 	for {
-		ok := w.try(w.work.name, w.work.resumes, func(ctx context.Context) error {
-			return w.work.do(w, ctx)
-		})
-		if !ok && (w.fault.lost() || w.s != nil) { // the session may have counted the command
+		if !w.once() && (w.fault.lost() || w.s != nil) { // the session may have counted the command
 			return
 		}
 		select {
