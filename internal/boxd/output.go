@@ -192,7 +192,7 @@ func (o *output) read(p []byte, offset int64, over <-chan struct{}) (int, error)
 			}
 			o.change.Wait()
 		}
-		if offset < o.begin { // too late: another reader has acknowledged it
+		if offset < o.begin { // too late: another reader has acknowledged it, or it was freed
 			return 0, io.ErrUnexpectedEOF
 		}
 		p := p[:min(int64(len(p)), o.end-offset)]
@@ -249,7 +249,8 @@ func (o *output) close() {
 	o.change.Broadcast()
 }
 
-// free closes the output and drops what it keeps. No reader is left.
+// free closes the output and drops what it keeps. A reader that is left finds that it comes too
+// late, or the output's end.
 func (o *output) free() {
 	o.close()
 	o.mu.Lock()
@@ -257,5 +258,5 @@ func (o *output) free() {
 	if o.spool != nil {
 		o.spool.Close()
 	}
-	o.ring = nil
+	o.begin, o.ring = o.end, nil
 }

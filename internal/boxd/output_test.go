@@ -171,6 +171,21 @@ func TestSpoolReadWhileWritten(t *testing.T) {
 	}
 }
 
+// An attachment may still read when its program is forgotten: its last message took long to send.
+func TestReadWhatWasFreed(t *testing.T) {
+	spool, err := newSpool(1)
+	require.NoError(t, err)
+	for _, o := range []*output{newOutput(0), newOutput(terminalHistory), spool} {
+		require.True(t, o.write([]byte("not read")))
+		o.free()
+		buf := make([]byte, 8)
+		_, err := o.read(buf, 3, nil)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		_, err = o.read(buf, o.follow(nil, 0), nil)
+		require.ErrorIs(t, err, io.EOF)
+	}
+}
+
 // spooled returns what the spool has from offset on.
 func spooled(t *testing.T, o *output, offset int64) (all []byte) {
 	buf := make([]byte, 64<<10)

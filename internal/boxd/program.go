@@ -243,7 +243,7 @@ func openCommands() (theirs *os.File, ours *direct, err error) {
 	return theirs, ours, nil
 }
 
-// freeOutputs drops what is kept of the outputs. No reader is left.
+// freeOutputs drops what is kept of the outputs.
 func (p *program) freeOutputs() {
 	p.out.free()
 	if p.err != nil {
