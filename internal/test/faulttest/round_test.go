@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/sshdtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
 )
@@ -65,7 +66,7 @@ type round struct {
 }
 
 // callLimit bounds each call, in case it hangs.
-const callLimit = time.Minute
+const callLimit = testenv.Limit
 
 func (r *round) errorf(format string, args ...any) {
 	wrong := fmt.Sprintf("%s, SANDSHELL_TEST_SEED=%d: %s", r.fault.name, r.seed,
