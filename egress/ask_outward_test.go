@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -47,7 +46,7 @@ func TestOutwardAsk(t *testing.T) {
 	outside := boxtest.Container(t, sshbox.Config{Network: publicNetwork(t)})
 	command := func(b sandbox.Sandbox, command string) string {
 		t.Helper()
-		res, err := b.Execute(t.Context(), command, sandbox.Timeout(time.Minute))
+		res, err := b.Execute(t.Context(), command, sandbox.Timeout(testenv.Limit))
 		require.NoError(t, err)
 		require.Zero(t, res.ExitCode, res.Output)
 		return strings.TrimSpace(res.Output)

@@ -19,6 +19,7 @@ import (
 	"github.com/sandshell/sandshell/egress"
 	"github.com/sandshell/sandshell/internal/test/boxtest"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -27,7 +28,7 @@ import (
 // execute runs a command that must end with status 0, and returns its output.
 func execute(t testing.TB, s sandbox.Session, command string) string {
 	t.Helper()
-	res, err := s.Execute(t.Context(), command, sandbox.Timeout(time.Minute))
+	res, err := s.Execute(t.Context(), command, sandbox.Timeout(testenv.Limit))
 	require.NoError(t, err)
 	require.Equal(t, sandbox.Exited, res.State, res.Output)
 	require.Zero(t, res.ExitCode, "%s: %s", command, res.Output)

@@ -156,7 +156,7 @@ func TestOutwardFlood(t *testing.T) {
 	nothingOpen := func() {
 		t.Helper()
 		var open string
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		for end := time.Now().Add(testenv.Limit); time.Now().Before(end); {
 			open = execute(t, box, `awk '$4 ~ /01|08/' /proc/net/tcp`)
 			if open == "" {
 				return
