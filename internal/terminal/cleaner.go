@@ -32,7 +32,8 @@ import (
 // becomes U+FFFD. The text does not depend on how the stream is split into calls of Append. Memory
 // is bounded: only the last 8 KiB of an unfinished line can still be written over, and of the lines
 // before it the screen's, or 64 KiB if they are longer than the terminal is wide. Time is bounded
-// too: no control takes longer than to write such a line, or a row of 1024 columns.
+// too: no control takes longer than to write such a line, a row of 1024 columns, or a newline for
+// each row of the screen.
 //
 // The zero value is ready for use. Its terminal has 24 rows and 80 columns.
 type Cleaner struct {
