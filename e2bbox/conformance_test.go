@@ -3,7 +3,6 @@ package e2bbox
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +27,7 @@ func TestConformance(t *testing.T) {
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		// t's context is no use: the suite makes boxes in Cleanups, when it has ended.
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 		defer cancel()
 		box, err := New(ctx, configOf(t, g))
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/test/e2btest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A front is a proxy before a gateway, which does to requests what servers and proxies do.
@@ -132,7 +133,7 @@ func through(t testing.TB, g *e2btest.Gateway, f *front) Config {
 // eventually waits until f returns true. what says what f waits for.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Limit); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within a minute: %s", what)
 		}

@@ -3,7 +3,6 @@ package e2bbox
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +21,7 @@ func configOf(t testing.TB, g *e2btest.Gateway) Config {
 
 // within returns a context that ends a call which hangs.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A warehouse is an outside that counts what it is asked for. The path's words, after the name, are
@@ -210,7 +212,7 @@ func TestCacheFaults(t *testing.T) {
 	require.Eventually(t, func() bool {
 		entries, err := os.ReadDir(dir)
 		return err == nil && len(entries) == 0
-	}, time.Minute, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 
 	b.get(pkg)
 	entries, err := os.ReadDir(dir)

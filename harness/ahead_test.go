@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sshbox"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,7 @@ func TestAhead(t *testing.T) {
 						for i, n := range want {
 							assert.Eventually(t, func() bool {
 								return len(boxesOf(t, tasks[i].ID)) == n
-							}, time.Minute, 10*time.Millisecond, "boxes of task %d", i)
+							}, testenv.Limit, 10*time.Millisecond, "boxes of task %d", i)
 						}
 					}
 					return Oracle(ctx, trial)
@@ -69,7 +70,7 @@ func TestAheadDies(t *testing.T) {
 				if assert.Eventually(t, func() bool {
 					ids = boxesOf(t, tasks[1].ID)
 					return len(ids) == 1
-				}, time.Minute, 10*time.Millisecond) {
+				}, testenv.Limit, 10*time.Millisecond) {
 					_, err := engine.ContainerRemove(ctx, ids[0],
 						client.ContainerRemoveOptions{Force: true})
 					assert.NoError(t, err)

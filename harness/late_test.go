@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func TestLateAgent(t *testing.T) {
 		}
 		a := &attempt{run: run, log: log, task: Task{ID: "task"},
 			trial: &Trial{Box: box, Sample: 2}}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		require.NoError(t, a.callAgent(ctx))
 		require.NoError(t, log.Close())

@@ -68,7 +68,7 @@ func (r *reader) open(name string) {
 // holds waits until a condition is true in the page. If the condition throws, it is false.
 func (r *reader) holds(condition string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), testenv.Limit)
 	defer cancel()
 	for {
 		ok, err := browser.Run(ctx, r.Tab, chromedp.Evaluate[bool](

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/egress"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sshbox"
@@ -282,7 +283,7 @@ func TestKilledSamples(t *testing.T) {
 		setups += setupsIn([]string{string(log)})
 	}
 	require.Equal(t, 1, setups)
-	for end := time.Now().Add(time.Minute); len(snapshotsOf(t, killed)) > 0; {
+	for end := time.Now().Add(testenv.Limit); len(snapshotsOf(t, killed)) > 0; {
 		// A box of it may have been removed after the harness has looked.
 		require.True(t, time.Now().Before(end), "a snapshot is left")
 		_, err := sshbox.Engine{}.Reap(t.Context())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -44,7 +45,7 @@ func TestRole(t *testing.T) {
 	p, err := NewPool(Config{Cluster: as, Image: testImage}, "role", 1)
 	require.NoError(t, err)
 	defer p.Close()
-	require.Eventually(t, func() bool { return p.Ready() == 1 }, 2*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return p.Ready() == 1 }, testenv.Limit, 20*time.Millisecond)
 	pooled, err := p.Get(t.Context(), Handover{})
 	require.NoError(t, err)
 	require.NoError(t, pooled.Close())
@@ -126,7 +127,7 @@ func TestSSHConfig(t *testing.T) {
 	path, err := b.SSHConfig(t.Context())
 	require.NoError(t, err)
 	run := func(name string, args ...string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, append([]string{"-F", path}, args...)...)
 		// The environment names no kubeconfig.

@@ -3,7 +3,6 @@ package kubebox
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
@@ -25,7 +24,7 @@ func TestConformance(t *testing.T) {
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		// t's context is no use: the suite makes boxes in Cleanups, when it has ended.
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 		defer cancel()
 		box, err := New(ctx, c)
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -99,6 +100,6 @@ func TestErrors(t *testing.T) {
 			}
 			require.ErrorAs(t, err, &e)
 			return e.Reason == Quota
-		}, time.Minute, 10*time.Millisecond)
+		}, testenv.Limit, 10*time.Millisecond)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -79,7 +80,7 @@ func TestKilledProgram(t *testing.T) {
 		}
 		return false
 	}
-	require.Eventually(t, ended, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, ended, testenv.Limit, 100*time.Millisecond)
 	n, err := c.Reap(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, n)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,7 +18,7 @@ import (
 // loses calls lose, which ends the pod of a box, while a command runs, and checks the cause.
 func loses(t *testing.T, b *KubeBox, lose func(), cause sandbox.LostCause) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	_, err := b.Execute(ctx, "sleep 600", sandbox.Yield(50*time.Millisecond))
 	require.NoError(t, err)
@@ -72,7 +73,7 @@ func TestLost(t *testing.T) {
 		// (oom_badness). With a limit of few thousand pages, such as 96 MiB, a program that uses
 		// much memory could still come before boxd.
 		b := newBox(t, Config{Cluster: c, Memory: 25_000 * 4096})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		// The kernel kills the process with the highest score, which is never boxd's. The test
 		// changes the scores from outside, which lasts until boxd starts its next program.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
@@ -67,7 +66,7 @@ func newBox(t *testing.T, c Config) *KubeBox {
 // does executes a command, and checks what it prints.
 func does(t *testing.T, b *KubeBox, command, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	r, err := b.Execute(ctx, command)
 	require.NoError(t, err)

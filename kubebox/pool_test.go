@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/kube"
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +31,7 @@ func TestPool(t *testing.T) {
 	ready := func() {
 		require.Eventually(t, func() bool {
 			return first.Ready() == 2
-		}, 2*time.Minute, 20*time.Millisecond)
+		}, testenv.Limit, 20*time.Millisecond)
 	}
 	ready()
 

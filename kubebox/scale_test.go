@@ -115,7 +115,7 @@ func TestScale(t *testing.T) {
 	defer pool.Close()
 	require.Eventually(t, func() bool {
 		return pool.Ready() == ready
-	}, 2*time.Minute, 50*time.Millisecond)
+	}, testenv.Limit, 50*time.Millisecond)
 	nodeOf = nodesOf(t, config.Cluster)
 	loseNode(t, k, boxes, nodeOf)
 	refills(t, pool, ready, nodeOf)
@@ -147,7 +147,7 @@ func refills(t *testing.T, pool *Pool, ready int, nodeOf map[string]string) {
 			}
 		}
 		return made > 0
-	}, 2*time.Minute, 100*time.Millisecond, "the pool is filled again")
+	}, testenv.Limit, 100*time.Millisecond, "the pool is filled again")
 	t.Logf("the pool was filled again %v later, with %d new boxes",
 		time.Since(began).Round(time.Millisecond), made)
 	for range ready {

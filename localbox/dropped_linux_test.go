@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -42,7 +43,7 @@ func TestLateInterrupts(t *testing.T) {
 	box, err := localbox.New(t.Context(), localbox.Config{Grace: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, box.Close()) })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	res, err := box.Execute(ctx, "mark=set; python3 -c '"+lateInterrupts+"' $$")
 	require.NoError(t, err)

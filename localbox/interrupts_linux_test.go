@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -74,7 +75,7 @@ type interrupter struct {
 
 // round runs a command and interrupts it at a random moment around its end.
 func (i *interrupter) round(ctx context.Context, k int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, testenv.Limit)
 	defer cancel()
 	n := i.r.IntN(100) + 1
 	output, command := "", fmt.Sprintf("echo %d >> log; sleep 0.00%d; (exit %d)", k, i.r.IntN(10),

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/sandshell/sandshell/sandbox"
 )
@@ -59,7 +60,7 @@ func randomCommands(t *testing.T, n int) {
 			for k := range perShell {
 				command := g.command()
 				output, status := bare.run(t, command)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 				res, err := box.Execute(ctx, command)
 				cancel()
 				require.NoErrorf(t, err, "command %d:\n%s", k, command)
@@ -128,7 +129,7 @@ func (b *bareBash) run(t *testing.T, command string) (output string, status int)
 	_, err := fmt.Fprintf(b.terminal, "printf '\\001B%d\\002'; \\eval \"(exit "+
 		"%d)&&:\n$(<%s)\"\nprintf '\\001E%d;%%s\\002' \"$?\"\n", b.count, b.status, file, b.count)
 	require.NoError(t, err)
-	require.NoError(t, b.terminal.SetReadDeadline(time.Now().Add(time.Minute)))
+	require.NoError(t, b.terminal.SetReadDeadline(time.Now().Add(testenv.Limit)))
 	end := regexp.MustCompile(fmt.Sprintf("(?s)\x01B%d\x02(.*)\x01E%d;(\\d+)\x02", b.count,
 		b.count))
 	buf := make([]byte, 32<<10)

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A screen is what a page does for a terminal.
@@ -77,7 +78,7 @@ func (s *screen) types(text string) {
 // shows waits until the output contains text.
 func (s *screen) shows(text string) {
 	s.c.Helper()
-	ctx, cancel := context.WithTimeout(s.c.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.c.Context(), testenv.Limit)
 	defer cancel()
 	for !strings.Contains(s.got, text) {
 		_, data, err := s.Read(ctx)
@@ -89,7 +90,7 @@ func (s *screen) shows(text string) {
 // ends waits for the end of the connection, and returns its reason.
 func (s *screen) ends() string {
 	s.c.Helper()
-	ctx, cancel := context.WithTimeout(s.c.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.c.Context(), testenv.Limit)
 	defer cancel()
 	for {
 		_, _, err := s.Read(ctx)

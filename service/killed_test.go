@@ -158,7 +158,7 @@ func whole(t *testing.T, s *Service, name string, keys map[string]string) (boxes
 
 // resumed resumes a box, and returns the id that it got in its environment.
 func resumed(t *testing.T, s *Service, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	if err := s.Resume(ctx, id); err != nil {
 		return "", err

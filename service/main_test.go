@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service/containers"
 	"github.com/sandshell/sandshell/service/place"
@@ -101,7 +102,7 @@ func placeOn(d *client.Client) place.Place {
 // start starts a box.
 func start(t testing.TB, s *Service, o StartOptions) *Info {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	i, err := s.Start(ctx, o)
 	require.NoError(t, err)
@@ -132,7 +133,7 @@ func status(t testing.TB, s *Service, id string) Status {
 // eventually waits until f returns true. what says what f waits for.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Limit); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not within a minute: %s", what)
 		}

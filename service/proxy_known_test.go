@@ -41,7 +41,7 @@ type knownProxy struct {
 // get asks the box's port, where nobody listens, and returns the status of the answer: 502 means
 // that the box was asked.
 func (p *knownProxy) get(t *testing.T, id, key string) int {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, "GET", "http://web-"+id+".boxes.localhost/", nil)

@@ -14,11 +14,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A front is a Proxy to boxes that have no network and run testdata/server.
@@ -327,7 +328,7 @@ func (f *front) testPaused(t *testing.T) {
 
 // testDeleted deletes a box in the middle of a connection.
 func (f *front) testDeleted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	c, _, err := websocket.Dial(ctx, f.caps.URLs[0].URL+"ws",
 		&websocket.DialOptions{HTTPClient: f.client, HTTPHeader: http.Header{

@@ -193,7 +193,7 @@ func TestWatch(t *testing.T) {
 				if e.ID == id && e.Status == status {
 					return
 				}
-			case <-time.After(time.Minute):
+			case <-time.After(testenv.Limit):
 				t.Fatalf("there is no event that %s is %s", id, status)
 			}
 		}

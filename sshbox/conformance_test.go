@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
@@ -109,7 +108,7 @@ func conform(t *testing.T, open func(context.Context) (sandbox.Sandbox, error),
 	opts ...sandboxtest.Option) {
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		// Not the context of t, which ends before Cleanups: the suite makes boxes there too.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 		defer cancel()
 		box, err := open(ctx)
 		noError(t, err)

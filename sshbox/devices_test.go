@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -13,7 +14,8 @@ import (
 func TestDevicesGone(t *testing.T) {
 	t.Parallel()
 	testEngine(t)
-	box, err := New(t.Context(), Config{Image: testImage, Network: "none"})
+	box, err := New(t.Context(), Config{Image: testImage, Network: "none",
+		StartLimit: 2 * testenv.Limit})
 	require.NoError(t, err)
 	defer box.Close()
 	for _, device := range []string{"/dev/null", "/dev/tty"} {
@@ -22,6 +24,6 @@ func TestDevicesGone(t *testing.T) {
 		begin := time.Now()
 		_, err = box.Open(t.Context())
 		require.ErrorContains(t, err, device+" is missing or no device")
-		require.Less(t, time.Since(begin), 5*time.Second)
+		require.Less(t, time.Since(begin), testenv.Limit)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -120,7 +121,7 @@ func TestKeepAlive(t *testing.T) {
 		c.KeepAlive, c.KeepAliveMax = 50*time.Millisecond, 2
 	})
 	wire.Silence()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	if err := h.Lost(ctx); !errors.Is(err, sandbox.ErrLost) ||
 		!strings.Contains(err.Error(), "does not answer: no answer for 100ms") {

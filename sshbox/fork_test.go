@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/sandshell/sandshell/internal/remotebox"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -184,5 +185,5 @@ func TestForkOfKilled(t *testing.T) {
 	// lost its name then, and is gone a moment later.
 	require.Eventually(t, func() bool {
 		return slices.Equal([]string{s.ID}, forkImages(t, d, base))
-	}, time.Minute, 20*time.Millisecond)
+	}, testenv.Limit, 20*time.Millisecond)
 }

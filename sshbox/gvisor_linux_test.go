@@ -94,7 +94,7 @@ func gvisorBox(t *testing.T, c Config) *DockerSSHBox {
 // input types a text, and waits until the new output matches.
 func input(t *testing.T, s sandbox.Session, text, output string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 	r, err := s.Input(ctx, text, sandbox.Until(regexp.MustCompile(output)))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -51,7 +52,7 @@ func answerOne(t *testing.T, l net.Listener) string {
 // firstLine reads a line from a connection, and nothing behind it.
 func firstLine(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	conn.SetReadDeadline(time.Now().Add(testenv.Limit))
 	var line []byte
 	for b := make([]byte, 1); b[0] != '\n'; line = append(line, b[0]) {
 		_, err := conn.Read(b)

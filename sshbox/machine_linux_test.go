@@ -15,16 +15,16 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sandshell/sandshell/internal/boxd/wire"
 	"github.com/sandshell/sandshell/internal/procfs"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // dialBoxd makes a box with boxd, and closes it when the test ends.
 func dialBoxd(t testing.TB, c DialConfig) *SSHBox {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testenv.Limit)
 	defer cancel()
 	box, err := Dial(ctx, c)
 	noError(t, err)

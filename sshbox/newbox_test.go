@@ -112,7 +112,7 @@ func wantRemoved(t *testing.T, box *DockerSSHBox) {
 
 // testContext returns a context that ends a test that hangs.
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }

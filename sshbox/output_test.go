@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -13,7 +13,7 @@ import (
 // newline.
 func output(t testing.TB, box sandbox.Session, command string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testenv.Limit)
 	defer cancel()
 	r, err := box.Execute(ctx, command)
 	if err != nil || r.State != sandbox.Exited || r.ExitCode != 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/docker"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -61,7 +62,7 @@ func TestExecutePaused(t *testing.T) {
 				t.Errorf("%s: %v", e.call, e.err)
 			}
 			require.Equal(t, sandbox.Running, e.r.State, e.call)
-		case <-time.After(time.Minute):
+		case <-time.After(testenv.Limit):
 			t.Fatal("a call has not returned")
 		}
 	}

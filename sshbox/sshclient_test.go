@@ -62,7 +62,7 @@ func (p *sshClient) command(ctx context.Context, args ...string) *exec.Cmd {
 // run runs a command to its end.
 func (p *sshClient) run(stdin string, args ...string) (stdout, stderr string, code int) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testenv.Limit)
 	defer cancel()
 	cmd := p.command(ctx, args...)
 	var out, errs bytes.Buffer

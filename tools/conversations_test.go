@@ -217,5 +217,5 @@ func (tr *conversation) step(t *testing.T, line string) {
 	default:
 		t.Fatalf("@ %s", line)
 	}
-	require.Eventually(t, done, time.Minute, 5*time.Millisecond, line)
+	require.Eventually(t, done, testenv.Limit, 5*time.Millisecond, line)
 }

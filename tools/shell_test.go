@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -162,7 +163,7 @@ func TestLate(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := box.Files().Stat(t.Context(), file)
 			return err == nil
-		}, time.Minute, 5*time.Millisecond, file)
+		}, testenv.Limit, 5*time.Millisecond, file)
 	}
 	leave := func() { // runs a command that ends while no call waits for it
 		require.Contains(t, text(t, set, "run", "command",

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/agentskills"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
@@ -79,7 +80,7 @@ func TestSkillsShareSession(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, err := box.Files().Stat(t.Context(), "gone")
 			return err == nil && errors.Is(box.Type(t.Context(), ""), sandbox.ErrIdle)
-		}, time.Minute, 5*time.Millisecond)
+		}, testenv.Limit, 5*time.Millisecond)
 		require.NoError(t, box.Files().Remove(t.Context(), "gone"))
 	}
 	leave("run", "echo THE RESULT; false")

@@ -134,7 +134,7 @@ func startDaemon(t *testing.T, box sandbox.Sandbox, dir string) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(dir, "daemon"))
 		return err == nil
-	}, time.Minute, time.Millisecond)
+	}, testenv.Limit, time.Millisecond)
 }
 
 // A model that runs a program that works while it reads the terminal is told no question, and waits

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/localbox"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // limit is how long a test waits for what has to happen.
-const limit = time.Minute
+const limit = testenv.Limit
 
 // server returns the command that starts the program with flags, in a directory of its own.
 func server(t *testing.T, flags ...string) *exec.Cmd {

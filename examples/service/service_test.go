@@ -30,7 +30,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // limit is how long a test waits for what has to happen. A machine may be busy.
-const limit = time.Minute
+const limit = testenv.Limit
 
 // A person uses the example's page in a browser.
 type person struct {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A person uses OpenSSH's programs with a configuration for one box.
@@ -68,7 +70,7 @@ func (p *person) knownHosts(name string, key ssh.PublicKey) string {
 }
 
 func (p *person) command(name string, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 	p.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = p.dir

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
 
@@ -73,7 +74,7 @@ func (w *way) connect(t testing.TB) *client.Host { return connect(t, w, false) }
 // connect returns a host for the box of a place.
 func connect(t testing.TB, place client.Place, joins bool) *client.Host {
 	// t's has ended in a Cleanup
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 	defer cancel()
 	h, err := client.Connect(ctx, client.Config{
 		Name: "box", Place: place, Patience: time.Minute, Keep: true, Joins: joins,

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -28,7 +29,7 @@ func newSandbox(t testing.TB) (*shellbox.Box, *way) {
 	t.Helper()
 	h, w := newHost(t)
 	// t's has ended in a Cleanup
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 	defer cancel()
 	sb, err := shellbox.New(ctx, h, shellbox.Options{Dir: w.b.dir})
 	if err != nil {

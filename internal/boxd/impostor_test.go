@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/boxd/client"
 	"github.com/sandshell/sandshell/internal/test/hosttest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -101,7 +102,7 @@ func TestImpostor(t *testing.T) {
 		t.Run(i.name, func(t *testing.T) {
 			d := &deceived{&way{b: startBox(t)}, make(chan client.Streams, 1)}
 			d.deceive(i.said, i.program)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 			defer cancel()
 			h, err := client.Connect(ctx, client.Config{
 				Name: "box", Place: d, Patience: time.Minute, Logger: slog.New(slog.DiscardHandler),

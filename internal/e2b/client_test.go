@@ -8,9 +8,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // TestHostileAnswers checks that an answer that never ends is an error, and that a text that is
@@ -37,7 +38,7 @@ func TestHostileAnswers(t *testing.T) {
 	client := &http.Client{Transport: transport}
 	control := &Control{HTTP: client, Base: server.URL}
 	data := &Client{HTTP: client, Base: server.URL, Codec: JSON}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	defer cancel()
 
 	answers.Store(&answer{http.StatusOK, `[`, strings.Repeat(`{},`, 1000)})

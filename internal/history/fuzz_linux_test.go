@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -114,7 +114,7 @@ func FuzzStore(f *testing.F) {
 			contentsFile: contents, indexFile: index} {
 			require.NoError(t, os.WriteFile(filepath.Join(h.store, name), content, 0o600))
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 		defer cancel()
 		h.Points(ctx)
 		h.Changes(ctx, first)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/stretchr/testify/require"
 )
@@ -151,6 +152,6 @@ func TestLarge(t *testing.T) {
 			require.Less(t, len(output), 10000)
 		}
 		t.Logf("%s: %v", t.Name(), time.Since(began))
-		require.Less(t, time.Since(began), 2*time.Minute)
+		require.Less(t, time.Since(began), testenv.Limit)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin"
 	"github.com/sandshell/sandshell/plugin/browser"
 	"github.com/sandshell/sandshell/sandbox"
@@ -201,7 +202,7 @@ func TestFailures(t *testing.T) {
 		run(t, box, `for p in /proc/[0-9]*; do c=$(tr '\0' ' ' <$p/cmdline); case $c in /*--user-data-dir=`+dir[:len(dir)-1]+`/*) case $c in *--type=*) ;; *) kill -9 ${p#/proc/};; esac;; esac; done 2>/dev/null`)
 		var ended *browser.EndedError
 		require.ErrorAs(t, <-failed, &ended)
-		require.Less(t, time.Since(began), 5*time.Second)
+		require.Less(t, time.Since(began), testenv.Limit)
 		require.Equal(t, 137, ended.ExitCode)
 		_, err := other.Screenshot(t.Context())
 		require.ErrorAs(t, err, &ended)

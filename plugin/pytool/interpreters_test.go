@@ -5,11 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/test/boxtest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/plugin/pytool"
 )
 
@@ -47,7 +47,7 @@ def f(method):
 	for _, method := range []string{"spawn", "forkserver", "fork"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			ctx, done := context.WithTimeout(t.Context(), time.Minute)
+			ctx, done := context.WithTimeout(t.Context(), testenv.Limit)
 			defer done()
 			tool := pytool.Tool{Source: source, Function: "f"}
 			res, err := tool.Call(ctx, b, pytool.Call{Args: object{"method": method}, Dir: dir})

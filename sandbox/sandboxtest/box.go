@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	limit = time.Minute      // how long a call may take
+	limit = 2 * time.Minute  // how long a call may take: far more than a slow machine needs
 	grace = 20 * time.Second // how long it may take to return after its context has ended
 )
 

@@ -156,6 +156,7 @@ func (r trial) run(t *testing.T, lab *laboratory) {
 
 // isTold checks that a command that asks is reported as waiting, and as one that cannot go on,
 // unless mayGoOn says why not. On a busy machine it may first be reported as one that may go on.
+// How long after its last output it is told is logged, and fails no test: see soon.
 func (r trial) isTold(sh *shell, lab *laboratory) {
 	sh.t.Helper()
 	var w observed
@@ -164,9 +165,6 @@ func (r trial) isTold(sh *shell, lab *laboratory) {
 	lab.told.add(r, w.told(res), w.after())
 	if sh.b.suite.plain && (res.State == sandbox.Running || res.MayGoOn) {
 		return // the script sees too little
-	}
-	if after := w.after(); after > patience+grace {
-		sh.t.Errorf("told %v after its last output, want %v at most", after, patience)
 	}
 	for res.MayGoOn && r.mayGoOn == "" && time.Since(begun) < asksWithin {
 		res = w.wait(sh, sandbox.Yield(asksWithin))

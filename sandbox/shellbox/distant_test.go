@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/sandbox/shellbox"
 )
@@ -64,7 +65,7 @@ func TestAnswerUnderWay(t *testing.T) {
 			require.Eventually(t, func() bool {
 				screen, err := box.Screen(ctx)
 				return err == nil && strings.Contains(strings.Join(screen.Lines, "\n"), "note")
-			}, time.Minute, time.Millisecond)
+			}, testenv.Limit, time.Millisecond)
 		}
 		r, err = box.Input(ctx, answer+"\n")
 		require.NoError(t, err)

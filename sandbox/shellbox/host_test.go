@@ -5,7 +5,6 @@ package shellbox_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -32,7 +31,7 @@ func TestHostOfOnesOwn(t *testing.T) {
 	}
 	sandboxtest.Run(t, func(t testing.TB) sandbox.Sandbox {
 		// t.Context() has ended in a Cleanup
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Limit)
 		defer cancel()
 		box, err := shellbox.New(ctx, chamber{by: []string{"/usr/bin/nice"}},
 			shellbox.Options{Dir: t.TempDir(), Shell: []string{"bash"},

@@ -128,7 +128,7 @@ func TestEnds(t *testing.T) {
 	require.Eventually(t, func() bool { // until the first has ended, of which nobody is told
 		_, err := s.Execute(ctx, "echo ready; cat", ready)
 		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	require.NoError(t, s.Close())
 
 	var log bytes.Buffer

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/e2b"
 	"github.com/sandshell/sandshell/internal/test/e2btest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/service"
 	gateway "github.com/sandshell/sandshell/service/e2b"
 )
@@ -163,7 +164,7 @@ func TestTimeoutEnds(t *testing.T) {
 	c := g.Client(box)
 	does(t, c, "true")
 	require.NoError(t, g.Control.SetTimeout(within(t), box.SandboxID, 1))
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testenv.Limit); ; time.Sleep(50 * time.Millisecond) {
 		err := c.Call(within(t), e2b.ProcessService+"List", &e2b.Empty{}, &e2b.ListResponse{})
 		if e2b.HasStatus(err, 502) {
 			break
@@ -263,7 +264,7 @@ func TestLogs(t *testing.T) {
 	require.Eventually(t, func() bool {
 		messages, _ := two("")
 		return len(messages) == len(want)
-	}, time.Minute, 10*time.Millisecond)
+	}, testenv.Limit, 10*time.Millisecond)
 	messages, entries := two("")
 	require.ElementsMatch(t, want, messages) // the end and the timeout are at once
 	require.Equal(t, "sandbox created", messages[3])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/e2b"
 	"github.com/sandshell/sandshell/internal/test/e2btest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/service"
 	gateway "github.com/sandshell/sandshell/service/e2b"
 )
@@ -36,7 +37,7 @@ func TestAutoPause(t *testing.T) {
 	require.Error(t, r.err, "the pause cuts the stream")
 	require.Nil(t, r.end)
 	// The engine tells of a pause before its list has it.
-	require.Eventually(t, func() bool { return detail().State == e2b.StatePaused }, time.Minute,
+	require.Eventually(t, func() bool { return detail().State == e2b.StatePaused }, testenv.Limit,
 		20*time.Millisecond)
 
 	// Only a request with the token resumes it.
@@ -78,7 +79,7 @@ func TestStreamsOfPaused(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := g.Service.Get(within(t), box.SandboxID)
 		return err == nil && info.Status == service.Paused
-	}, time.Minute, 20*time.Millisecond)
+	}, testenv.Limit, 20*time.Millisecond)
 	require.True(t, e2b.HasStatus(g.Client(box).Call(within(t), e2b.ProcessService+"List",
 		&e2b.Empty{}, &e2b.ListResponse{}), 502))
 }

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sandshell/sandshell/internal/e2b"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // TestMain checks that the tests leave no goroutine and no container behind.
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { dockertest.Main(m) }
 
 // within returns a context that ends a call which hangs.
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Limit)
 	t.Cleanup(cancel)
 	return ctx
 }

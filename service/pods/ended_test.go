@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/sandbox"
 	"github.com/sandshell/sandshell/service"
@@ -32,7 +33,7 @@ func TestEnded(t *testing.T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	eventually := func(what string, f func() bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !f(); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(testenv.Limit); !f(); time.Sleep(20 * time.Millisecond) {
 			require.True(t, time.Now().Before(end), "timeout: "+what)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sandshell/sandshell/internal/test/kubetest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/kubebox"
 	"github.com/sandshell/sandshell/service"
 	"github.com/sandshell/sandshell/sshbox"
@@ -24,7 +25,7 @@ func TestRole(t *testing.T) {
 		require.Eventually(t, func() bool {
 			boxes, err := c.List(context.Background())
 			return err == nil && len(boxes) == 0
-		}, time.Minute, 20*time.Millisecond)
+		}, testenv.Limit, 20*time.Millisecond)
 	})
 	for name, r := range map[string]struct{ whole, less, says string }{
 		"create-pods":  {pods, "[get, list, watch, patch, delete]", "may not create pods"},

@@ -60,7 +60,7 @@ func (c Case) Run(t *testing.T) {
 	t.Run(c.Name, func(t *testing.T) {
 		limit := c.Time
 		if limit == 0 {
-			limit = time.Minute
+			limit = 2 * time.Minute
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()

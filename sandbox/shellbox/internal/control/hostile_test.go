@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandshell/sandshell/internal/bounded"
 	"github.com/sandshell/sandshell/internal/test/hostiletest"
+	"github.com/sandshell/sandshell/internal/test/testenv"
 )
 
 // A hostileShell reads lines. It answers each question with what says returns.
@@ -177,7 +178,7 @@ func TestHostileRelays(t *testing.T) {
 			}
 			require.Len(t, waits, c.waits)
 			t.Logf("%d processes: %v", len(v.processes), time.Since(began))
-			require.Less(t, time.Since(began), time.Minute)
+			require.Less(t, time.Since(began), testenv.Limit)
 		})
 	}
 }
