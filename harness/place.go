@@ -20,6 +20,9 @@ type (
 	imageIdentifier interface {
 		ImageID(ctx context.Context, name string) (string, error)
 	}
+	limitChecker interface { // it asks the place's engine, as Check does not
+		CheckLimits(ctx context.Context, s sandbox.Spec) error
+	}
 	labelRemover interface {
 		RemoveLabelled(ctx context.Context, name, value string) error
 	}
@@ -35,16 +38,29 @@ func honours(p sandbox.Place, s sandbox.Spec) bool {
 	return !errors.Is(sandbox.CheckSpec(p, s), errors.ErrUnsupported)
 }
 
+// checkLimits returns an error if a place cannot hold the limits of s, as far as it can tell before
+// it makes a box.
+func checkLimits(ctx context.Context, p sandbox.Place, s sandbox.Spec) error {
+	err := sandbox.CheckSpec(p, s)
+	if place, ok := p.(limitChecker); ok && !errors.Is(err, errors.ErrUnsupported) {
+		err = place.CheckLimits(ctx, s)
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
 // supportedDefaults returns DefaultLimits without the limits that a place cannot honour.
-func supportedDefaults(p sandbox.Place) Limits {
+func supportedDefaults(ctx context.Context, p sandbox.Place) Limits {
 	l := DefaultLimits
-	if !honours(p, sandbox.Spec{Memory: l.Memory}) {
+	if checkLimits(ctx, p, sandbox.Spec{Memory: l.Memory}) != nil {
 		l.Memory = 0
 	}
-	if !honours(p, sandbox.Spec{PIDs: l.PIDs}) {
+	if checkLimits(ctx, p, sandbox.Spec{PIDs: l.PIDs}) != nil {
 		l.PIDs = 0
 	}
-	if !honours(p, sandbox.Spec{CPUs: l.CPUs}) {
+	if checkLimits(ctx, p, sandbox.Spec{CPUs: l.CPUs}) != nil {
 		l.CPUs = 0
 	}
 	if !honours(p, sandbox.Spec{Network: sandbox.Network(l.Network)}) {
@@ -54,7 +70,7 @@ func supportedDefaults(p sandbox.Place) Limits {
 }
 
 // checkPlace returns an error if a place cannot make the box of a task.
-func checkPlace(p sandbox.Place, t *Task) error {
+func checkPlace(ctx context.Context, p sandbox.Place, t *Task) error {
 	if t.Build != nil {
 		if _, ok := p.(imageBuilder); !ok {
 			return fieldError("build", "%s builds no images: name an image", p)
@@ -63,6 +79,9 @@ func checkPlace(p sandbox.Place, t *Task) error {
 		return fieldError("image", "it is missing: name an image, or a directory with a Dockerfile")
 	}
 	err := sandbox.CheckSpec(p, t.spec(t.Image))
+	if err == nil {
+		err = checkLimits(ctx, p, t.spec(t.Image))
+	}
 	if err != nil {
 		err = taskError{err}
 	}

@@ -111,3 +111,36 @@ func TestLabelValue(t *testing.T) {
 		require.Equal(t, want, labelValue(id))
 	}
 }
+
+// TestPlaceWithoutLimits checks that DefaultLimits hold as far as a place's engine can limit, and
+// that a limit that a task sets is an error otherwise.
+func TestPlaceWithoutLimits(t *testing.T) {
+	t.Parallel()
+	place := limitless{sshbox.Place{}}
+	c := Config{Tasks: []Task{{ID: "one", Image: dockertest.Busybox, Instruction: "work",
+		Check: Check{Script: Script{Command: "true"}}}}, Agent: Oracle, Name: "oracle",
+		Dir: t.TempDir(), Place: place}
+	got, err := c.withDefaults(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Limits{Time: DefaultLimits.Time, Setup: DefaultLimits.Setup,
+		CPUs: DefaultLimits.CPUs, Network: "none"}, got.Tasks[0].Limits)
+	c.Tasks[0].Limits.Memory = 1 << 30
+	_, err = c.withDefaults(t.Context())
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, `"one": Task.Limits.Memory: the engine`)
+}
+
+// A limitless place has an engine that limits neither memory nor processes.
+type limitless struct{ sshbox.Place }
+
+func (limitless) CheckLimits(_ context.Context, s sandbox.Spec) error {
+	field := "Memory"
+	switch {
+	case s.Memory > 0:
+	case s.PIDs > 0:
+		field = "PIDs"
+	default:
+		return nil
+	}
+	return &sandbox.SpecError{Field: field, Reason: "the engine cannot limit it", Unsupported: true}
+}

@@ -81,7 +81,7 @@ type Config struct {
 	Progress io.Writer
 }
 
-func (c Config) withDefaults() (Config, error) {
+func (c Config) withDefaults(ctx context.Context) (Config, error) {
 	if c.Parallel == 0 {
 		c.Parallel = runtime.NumCPU()
 	}
@@ -126,7 +126,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := sandbox.CheckSpec(c.Place, sandbox.Spec{}); err != nil {
 		return c, fmt.Errorf("Config.Place: %w", err)
 	}
-	limits := c.Defaults.or(supportedDefaults(c.Place))
+	limits := c.Defaults.or(supportedDefaults(ctx, c.Place))
 	tasks := make([]Task, len(c.Tasks))
 	for i, t := range c.Tasks {
 		t.Limits = t.Limits.or(limits)
@@ -136,7 +136,7 @@ func (c Config) withDefaults() (Config, error) {
 		if err := t.Validate(); err != nil {
 			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
-		if err := checkPlace(c.Place, &t); err != nil {
+		if err := checkPlace(ctx, c.Place, &t); err != nil {
 			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
 		if c.Memory > 0 && t.Limits.Memory > c.Memory {
@@ -175,7 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 // A task that does not pass is no error.
 func Run(ctx context.Context, c Config) (*Summary, error) {
 	given := c.Tasks
-	c, err := c.withDefaults()
+	c, err := c.withDefaults(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("harness: %w", err)
 	}

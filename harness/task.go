@@ -144,7 +144,8 @@ type Limits struct {
 
 // DefaultLimits are the limits of tasks for which neither the Task nor Config.Defaults sets any. Of
 // these, a limit that Config.Place cannot honour does not hold there: on this machine, none but the
-// times. A limit that a Task or Config.Defaults sets is an error instead.
+// times, and on a rootless engine without control groups, none but the times and the network. A
+// limit that a Task or Config.Defaults sets is an error instead.
 var DefaultLimits = Limits{
 	Time: 10 * time.Minute, Setup: 10 * time.Minute,
 	Memory: 2 << 30, PIDs: 1024, CPUs: 1, Network: "none",

@@ -105,13 +105,14 @@ type Config struct {
 	Hostname string `spec:"hostname"`
 
 	// Memory is how much memory the container may use, swap included, in bytes. The engine's
-	// minimum is 6 MiB. Default: no limit.
+	// minimum is 6 MiB. An engine that cannot limit it is refused, as for CPUs and PIDs: a rootless
+	// one needs cgroup v2 and systemd. Default: no limit.
 	Memory int64 `spec:"memory,size"`
 	// CPUs is how much processor time the container may use, in processors: 1.5 is one and a half.
 	// Default: no limit.
 	CPUs float64 `spec:"cpus"`
 	// PIDs is how many processes and threads the container may have. If it is negative, there is no
-	// limit. Default: 4096.
+	// limit. Default: 4096, or no limit, with a warning, on an engine that cannot limit them.
 	PIDs int64 `spec:"pids"`
 	// ShmSize is the size of /dev/shm in bytes. Default: the engine's, 64 MiB.
 	ShmSize int64 `spec:"shm_size,size"`

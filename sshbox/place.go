@@ -1,6 +1,7 @@
 package sshbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/sandshell/sandshell/internal/boxspec"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/sandbox"
 )
 
@@ -41,6 +44,19 @@ func (p Place) Check(s sandbox.Spec) error {
 		err = fmt.Errorf("sshbox: %w", err)
 	}
 	return err
+}
+
+// CheckLimits returns the error of New for a Memory, CPUs or PIDs of s that the engine cannot hold,
+// or nil. The error wraps errors.ErrUnsupported. CheckLimits asks the engine, unlike Check.
+func (p Place) CheckLimits(ctx context.Context, s sandbox.Spec) error {
+	c := Config{Memory: s.Memory, CPUs: s.CPUs, PIDs: cmp.Or(s.PIDs, -1)}
+	e, err := p.engine().open(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	limits := container.HostConfig{Resources: c.limits()}
+	return boxspec.OfSpec(e.CheckLimits(ctx, docker.Spec{Host: limits}))
 }
 
 // New makes a container for a Spec: see the function New.

@@ -39,7 +39,7 @@ func (c Config) progress(p PullProgress) error {
 // at an address.
 func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
 	s := docker.Spec{Name: c.Name, OwnBoxd: c.mayMount(), Linger: c.Linger, Keep: c.Keep,
-		Outward: c.Outward, Logger: c.Logger}
+		AnyPIDs: c.PIDs == DefaultPIDs, Outward: c.Outward, Logger: c.Logger}
 	mounts, err := c.mounts(address)
 	if err != nil {
 		return s, err
@@ -61,7 +61,6 @@ func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
 		Env:    slices.Clone(c.Env),
 		Labels: c.Labels,
 	}
-	pids := max(c.PIDs, -1)
 	s.Host = container.HostConfig{
 		NetworkMode:    container.NetworkMode(c.Network),
 		ExtraHosts:     c.ExtraHosts,
@@ -73,11 +72,7 @@ func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
 		SecurityOpt:    slices.Clone(c.SecurityOpt),
 		Runtime:        c.Runtime,
 		ShmSize:        c.ShmSize,
-		Resources: container.Resources{
-			Memory: c.Memory, MemorySwap: c.Memory, // swap included
-			NanoCPUs:  int64(c.CPUs * 1e9),
-			PidsLimit: &pids,
-		},
+		Resources:      c.limits(),
 	}
 	if slices.Equal(s.Host.CapAdd, []string{"ALL"}) {
 		s.Host.CapDrop = c.CapDrop
@@ -112,6 +107,16 @@ func (c Config) spec(image *docker.Image, address string) (docker.Spec, error) {
 			{Count: c.GPUs, Capabilities: [][]string{{"gpu"}}}}
 	}
 	return s, nil
+}
+
+// limits returns those on what the container may use.
+func (c Config) limits() container.Resources {
+	pids := max(c.PIDs, -1)
+	return container.Resources{
+		Memory: c.Memory, MemorySwap: c.Memory, // swap included
+		NanoCPUs:  int64(c.CPUs * 1e9),
+		PidsLimit: &pids,
+	}
 }
 
 // user returns the user whom programs run as.

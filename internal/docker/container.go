@@ -34,6 +34,8 @@ type Spec struct {
 	// OwnBoxd gives the container a volume of its own for boxd. It is set if processes in the
 	// container may change its mounts.
 	OwnBoxd bool
+	// AnyPIDs allows an engine that cannot limit processes to leave out Host.PidsLimit.
+	AnyPIDs bool
 	Linger  time.Duration // how long boxd goes on without an owner
 	Keep    bool          // boxd goes on without an owner for ever
 	Outward bool          // boxd brings connections to the outside to the owner

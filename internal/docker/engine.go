@@ -89,19 +89,51 @@ func (e *Engine) Address() string { return e.endpoint.address }
 // environment.
 func (e *Engine) DockerFlags() []string { return e.endpoint.flags }
 
-// liveRestores caches what liveRestore returns, by the engine's address. It is global because each
-// box has an Engine of its own.
-var liveRestores sync.Map
+// abilities are what an engine can do.
+type abilities struct {
+	liveRestore bool // it keeps containers while it restarts
 
-// liveRestore reports whether the engine keeps containers while it restarts.
-func (e *Engine) liveRestore(ctx context.Context) bool {
-	if known, ok := liveRestores.Load(e.Address()); ok {
-		return known.(bool)
+	// What it can limit. A rootless engine without control groups makes containers without the
+	// limits, and does not even warn.
+	memory, cpus, pids bool
+}
+
+// known has the abilities of engines, by their addresses. It is global because each box has an
+// Engine of its own.
+var known sync.Map
+
+// abilities returns what the engine can do. If the engine does not tell, it is taken for one that
+// can limit.
+func (e *Engine) abilities(ctx context.Context) abilities {
+	if a, ok := known.Load(e.Address()); ok {
+		return a.(abilities)
 	}
-	info, err := e.Info(ctx, client.InfoOptions{})
+	r, err := e.Info(ctx, client.InfoOptions{})
 	if err != nil {
-		return false
+		return abilities{memory: true, cpus: true, pids: true}
 	}
-	liveRestores.Store(e.Address(), info.Info.LiveRestoreEnabled)
-	return info.Info.LiveRestoreEnabled
+	a := abilities{liveRestore: r.Info.LiveRestoreEnabled, memory: r.Info.MemoryLimit,
+		cpus: r.Info.CPUCfsQuota, pids: r.Info.PidsLimit}
+	known.Store(e.Address(), a)
+	return a
+}
+
+// CheckLimits returns an error that wraps errors.ErrUnsupported if s has a limit that the engine
+// cannot hold. The caller may rely on the limit.
+func (e *Engine) CheckLimits(ctx context.Context, s Spec) error {
+	a := e.abilities(ctx)
+	cannot := func(field, of string) error {
+		return fmt.Errorf("Config.%s: %w: the engine cannot limit %s: leave it out, or use "+
+			"another engine (docker info tells what this one lacks; a rootless one needs cgroup "+
+			"v2 and systemd)", field, errors.ErrUnsupported, of)
+	}
+	switch limitsPIDs := s.Host.PidsLimit != nil && *s.Host.PidsLimit > 0; {
+	case s.Host.Memory > 0 && !a.memory:
+		return cannot("Memory", "memory")
+	case s.Host.NanoCPUs > 0 && !a.cpus:
+		return cannot("CPUs", "processor time")
+	case limitsPIDs && !a.pids && !s.AnyPIDs:
+		return cannot("PIDs", "processes")
+	}
+	return nil
 }

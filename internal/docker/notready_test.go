@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -110,6 +111,46 @@ func TestEngineThatIgnoresTheRuntime(t *testing.T) {
 	}))
 	if err == nil || !strings.Contains(err.Error(), `ignores the runtime "runsc"`) {
 		t.Errorf("got %v", err)
+	}
+	noContainers(t)
+}
+
+// TestEngineThatCannotLimit checks the start on an engine that makes containers without limits, as
+// a rootless one without control groups does.
+func TestEngineThatCannotLimit(t *testing.T) {
+	d := docker(t)
+	asked := 0
+	e := proxiedEngine(t, d, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/info") {
+			return false
+		}
+		asked++
+		said, err := d.Info(r.Context(), client.InfoOptions{})
+		noError(t, err)
+		said.Info.MemoryLimit, said.Info.CPUCfsQuota, said.Info.PidsLimit = false, false, false
+		noError(t, json.NewEncoder(w).Encode(said.Info))
+		return true
+	})
+	pids := int64(100)
+	for want, limit := range map[string]func(*Spec){
+		"Config.Memory: ": func(s *Spec) { s.Host.Memory = 64 << 20 },
+		"Config.CPUs: ":   func(s *Spec) { s.Host.NanoCPUs = 1e8 },
+		"Config.PIDs: ":   func(s *Spec) { s.Host.PidsLimit = &pids },
+	} {
+		_, err := runGuest(t, e, guestSpec(newGuest(t), limit))
+		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	var log bytes.Buffer
+	said, err := runGuest(t, e, guestSpec(newGuest(t), func(s *Spec) {
+		s.Host.PidsLimit, s.AnyPIDs = &pids, true
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	}))
+	noError(t, err)
+	checkGuest(t, said, "0 0")
+	if !strings.Contains(log.String(), "cannot limit processes") || asked != 1 {
+		t.Errorf("asked %d times, and said %s", asked, &log)
 	}
 	noContainers(t)
 }

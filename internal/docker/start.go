@@ -14,17 +14,25 @@ import (
 // the container runs, but boxd may not answer yet: the caller joins boxd, and then calls Answered
 // or, after an error, PostMortem.
 func (e *Engine) Start(ctx context.Context, s Spec) (*Container, error) {
+	if err := e.CheckLimits(ctx, s); err != nil {
+		return nil, fmt.Errorf("create container: %w", err)
+	}
+	able := e.abilities(ctx)
+	if pids := s.Host.PidsLimit; pids != nil && *pids > 0 && !able.pids {
+		s.Logger.Warn("the engine cannot limit processes: the container may have any number",
+			"limit", *pids)
+	}
 	c := e.newContainer(s)
 	start := c.withSharedBoxd
 	if s.OwnBoxd {
 		start = c.withOwnBoxd
 	}
-	err := start(ctx, e.liveRestore(ctx))
+	err := start(ctx, able.liveRestore)
 	for attempt := 1; retryCheckpoint(err) && attempt < checkpointAttempts; attempt++ {
 		if err := c.Remove(ctx); err != nil {
 			return nil, err
 		}
-		err = start(ctx, e.liveRestore(ctx))
+		err = start(ctx, able.liveRestore)
 	}
 	if err == nil {
 		return c, nil
