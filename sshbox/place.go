@@ -47,7 +47,7 @@ func (p Place) Check(s sandbox.Spec) error {
 }
 
 // CheckLimits returns the error of New for a Memory, CPUs or PIDs of s that the engine cannot hold,
-// or nil. The error wraps errors.ErrUnsupported. CheckLimits asks the engine, unlike Check.
+// or nil. The error wraps a *sandbox.SpecError. CheckLimits asks the engine, unlike Check.
 func (p Place) CheckLimits(ctx context.Context, s sandbox.Spec) error {
 	c := Config{Memory: s.Memory, CPUs: s.CPUs, PIDs: cmp.Or(s.PIDs, -1)}
 	e, err := p.engine().open(ctx)
@@ -56,7 +56,7 @@ func (p Place) CheckLimits(ctx context.Context, s sandbox.Spec) error {
 	}
 	defer e.Close()
 	limits := container.HostConfig{Resources: c.limits()}
-	return boxspec.OfSpec(e.CheckLimits(ctx, docker.Spec{Host: limits}))
+	return making(s, e.CheckLimits(ctx, docker.Spec{Host: limits}))
 }
 
 // New makes a container for a Spec: see the function New.
@@ -67,7 +67,7 @@ func (p Place) New(ctx context.Context, s sandbox.Spec) (sandbox.Sandbox, error)
 	}
 	box, err := New(ctx, c)
 	if err != nil {
-		return nil, boxspec.Making(s, err)
+		return nil, making(s, err)
 	}
 	return box, nil
 }
@@ -98,7 +98,7 @@ func (p Place) NewFrom(ctx context.Context, snapshot string, s sandbox.Spec) (sa
 	c.Image, c.Snapshot = "", snapshot
 	box, err := New(ctx, c)
 	if err != nil {
-		return nil, boxspec.Making(s, err)
+		return nil, making(s, err)
 	}
 	return box, nil
 }
@@ -144,6 +144,16 @@ func (p Place) config(s sandbox.Spec) (Config, error) {
 	c.Env, c.Mounts = slices.Concat(c.Env, s.Env), slices.Concat(c.Mounts, s.Mounts)
 	c.Labels = mergeLabels(c.Labels, s.Labels)
 	return c, boxspec.Making(s, c.Check())
+}
+
+// making returns an error of making a box for a Spec, with the Spec's names of fields.
+func making(s sandbox.Spec, err error) error {
+	var limit *docker.LimitError
+	if errors.As(err, &limit) &&
+		map[string]bool{"Memory": s.Memory > 0, "CPUs": s.CPUs > 0, "PIDs": s.PIDs > 0}[limit.Field] {
+		return fmt.Errorf("sshbox: %w", boxspec.Unsupported(limit.Field, limit.Reason()))
+	}
+	return boxspec.Making(s, err)
 }
 
 // mergeLabels returns the labels of both. Those of more count where a name is in both.

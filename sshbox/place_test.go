@@ -2,8 +2,14 @@ package sshbox
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"github.com/moby/moby/client"
+	"github.com/sandshell/sandshell/internal/docker"
 	"github.com/sandshell/sandshell/internal/test/dockertest"
 	"github.com/sandshell/sandshell/internal/test/testenv"
 	"github.com/sandshell/sandshell/sandbox"
@@ -80,4 +86,33 @@ func TestPlaceEngineRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "Spec.Dir: ")
 	require.NotContains(t, err.Error(), "Config")
 	require.False(t, errors.Is(err, errors.ErrUnsupported))
+}
+
+// TestPlaceCheckLimits asks this machine's engine, which can limit, and one that cannot limit
+// memory.
+func TestPlaceCheckLimits(t *testing.T) {
+	t.Parallel()
+	dockertest.Engine(t)
+	all := sandbox.Spec{Memory: 64 << 20, CPUs: 0.5, PIDs: 100}
+	require.NoError(t, Place{}.CheckLimits(t.Context(), all))
+
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("API-Version", "1.41")
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			fmt.Fprint(w, `{"MemoryLimit": false, "CpuCfsQuota": true, "PidsLimit": true}`)
+		}
+	}))
+	t.Cleanup(engine.Close)
+	d, err := client.New(client.WithHost(strings.Replace(engine.URL, "http", "tcp", 1)))
+	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() })
+	p := Place{Config: Config{Docker: d}}
+	require.NoError(t, p.CheckLimits(t.Context(), sandbox.Spec{CPUs: 0.5, PIDs: 100}))
+	for _, err := range []error{p.CheckLimits(t.Context(), all), making(all,
+		fmt.Errorf("create container: %w", &docker.LimitError{Field: "Memory"}))} {
+		var wrong *sandbox.SpecError
+		require.ErrorAs(t, err, &wrong)
+		require.Equal(t, "Memory", wrong.Field)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
 }

@@ -118,22 +118,33 @@ func (e *Engine) abilities(ctx context.Context) abilities {
 	return a
 }
 
-// CheckLimits returns an error that wraps errors.ErrUnsupported if s has a limit that the engine
-// cannot hold. The caller may rely on the limit.
+// A LimitError says that the engine cannot hold a limit. It is errors.ErrUnsupported.
+type LimitError struct {
+	Field string // of the Config, such as "Memory"
+	of    string // what the field limits
+}
+
+func (e *LimitError) Error() string { return "Config." + e.Field + ": " + e.Reason() }
+
+// Reason returns why, and what to do.
+func (e *LimitError) Reason() string {
+	return "the engine cannot limit " + e.of + ": leave it out, or use another engine (docker info " +
+		"tells what this one lacks; a rootless one needs cgroup v2 and systemd)"
+}
+
+func (e *LimitError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// CheckLimits returns a *LimitError if s has a limit that the engine cannot hold. The caller may
+// rely on the limit.
 func (e *Engine) CheckLimits(ctx context.Context, s Spec) error {
 	a := e.abilities(ctx)
-	cannot := func(field, of string) error {
-		return fmt.Errorf("Config.%s: %w: the engine cannot limit %s: leave it out, or use "+
-			"another engine (docker info tells what this one lacks; a rootless one needs cgroup "+
-			"v2 and systemd)", field, errors.ErrUnsupported, of)
-	}
 	switch limitsPIDs := s.Host.PidsLimit != nil && *s.Host.PidsLimit > 0; {
 	case s.Host.Memory > 0 && !a.memory:
-		return cannot("Memory", "memory")
+		return &LimitError{"Memory", "memory"}
 	case s.Host.NanoCPUs > 0 && !a.cpus:
-		return cannot("CPUs", "processor time")
+		return &LimitError{"CPUs", "processor time"}
 	case limitsPIDs && !a.pids && !s.AnyPIDs:
-		return cannot("PIDs", "processes")
+		return &LimitError{"PIDs", "processes"}
 	}
 	return nil
 }
