@@ -38,29 +38,52 @@ func honours(p sandbox.Place, s sandbox.Spec) bool {
 	return !errors.Is(sandbox.CheckSpec(p, s), errors.ErrUnsupported)
 }
 
-// checkLimits returns an error if a place cannot hold the limits of s, as far as it can tell before
-// it makes a box.
-func checkLimits(ctx context.Context, p sandbox.Place, s sandbox.Spec) error {
-	err := sandbox.CheckSpec(p, s)
-	if place, ok := p.(limitChecker); ok && !errors.Is(err, errors.ErrUnsupported) {
-		err = place.CheckLimits(ctx, s)
+// unheld says why a place cannot hold limits: an error for each that it cannot hold.
+type unheld struct{ memory, pids, cpus error }
+
+// unheldBy returns the limits that a place cannot hold, as far as it can tell before it makes a box.
+func unheldBy(ctx context.Context, p sandbox.Place) (u unheld) {
+	engine, asks := p.(limitChecker)
+	for why, s := range map[*error]sandbox.Spec{
+		&u.memory: {Memory: DefaultLimits.Memory},
+		&u.pids:   {PIDs: DefaultLimits.PIDs},
+		&u.cpus:   {CPUs: DefaultLimits.CPUs},
+	} {
+		err := sandbox.CheckSpec(p, s)
+		if asks && !errors.Is(err, errors.ErrUnsupported) {
+			err = engine.CheckLimits(ctx, s)
+			asks = err == nil || errors.Is(err, errors.ErrUnsupported) // else nothing answers
+		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			*why = err
+		}
 	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return nil
+	return u
+}
+
+// check returns an error if l has a limit that the place cannot hold.
+func (u unheld) check(l Limits) error {
+	switch {
+	case l.Memory > 0 && u.memory != nil:
+		return u.memory
+	case l.PIDs > 0 && u.pids != nil:
+		return u.pids
+	case l.CPUs > 0:
+		return u.cpus
 	}
-	return err
+	return nil
 }
 
 // supportedDefaults returns DefaultLimits without the limits that a place cannot honour.
-func supportedDefaults(ctx context.Context, p sandbox.Place) Limits {
+func supportedDefaults(p sandbox.Place, u unheld) Limits {
 	l := DefaultLimits
-	if checkLimits(ctx, p, sandbox.Spec{Memory: l.Memory}) != nil {
+	if u.memory != nil {
 		l.Memory = 0
 	}
-	if checkLimits(ctx, p, sandbox.Spec{PIDs: l.PIDs}) != nil {
+	if u.pids != nil {
 		l.PIDs = 0
 	}
-	if checkLimits(ctx, p, sandbox.Spec{CPUs: l.CPUs}) != nil {
+	if u.cpus != nil {
 		l.CPUs = 0
 	}
 	if !honours(p, sandbox.Spec{Network: sandbox.Network(l.Network)}) {
@@ -70,7 +93,7 @@ func supportedDefaults(ctx context.Context, p sandbox.Place) Limits {
 }
 
 // checkPlace returns an error if a place cannot make the box of a task.
-func checkPlace(ctx context.Context, p sandbox.Place, t *Task) error {
+func checkPlace(p sandbox.Place, u unheld, t *Task) error {
 	if t.Build != nil {
 		if _, ok := p.(imageBuilder); !ok {
 			return fieldError("build", "%s builds no images: name an image", p)
@@ -80,7 +103,7 @@ func checkPlace(ctx context.Context, p sandbox.Place, t *Task) error {
 	}
 	err := sandbox.CheckSpec(p, t.spec(t.Image))
 	if err == nil {
-		err = checkLimits(ctx, p, t.spec(t.Image))
+		err = u.check(t.Limits)
 	}
 	if err != nil {
 		err = taskError{err}

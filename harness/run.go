@@ -126,7 +126,8 @@ func (c Config) withDefaults(ctx context.Context) (Config, error) {
 	if err := sandbox.CheckSpec(c.Place, sandbox.Spec{}); err != nil {
 		return c, fmt.Errorf("Config.Place: %w", err)
 	}
-	limits := c.Defaults.or(supportedDefaults(ctx, c.Place))
+	unheld := unheldBy(ctx, c.Place)
+	limits := c.Defaults.or(supportedDefaults(c.Place, unheld))
 	tasks := make([]Task, len(c.Tasks))
 	for i, t := range c.Tasks {
 		t.Limits = t.Limits.or(limits)
@@ -136,7 +137,7 @@ func (c Config) withDefaults(ctx context.Context) (Config, error) {
 		if err := t.Validate(); err != nil {
 			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
-		if err := checkPlace(ctx, c.Place, &t); err != nil {
+		if err := checkPlace(c.Place, unheld, &t); err != nil {
 			return c, fmt.Errorf("Config.Tasks[%d]: %q: %w", i, t.ID, err)
 		}
 		if c.Memory > 0 && t.Limits.Memory > c.Memory {
