@@ -51,9 +51,14 @@ func besideWitness(t *testing.T, skip func(t *testing.T, kind string),
 	for kind, open := range map[string]func(t *testing.T) sandbox.Sandbox{
 		"container": func(t *testing.T) sandbox.Sandbox {
 			testEngine(t)
-			return newBox(t, Config{Image: testImage, Network: "none", PIDs: 4096})
+			return newBox(t, Config{Image: testImage, Network: "none", PIDs: 4096,
+				StartLimit: testenv.Limit})
 		},
-		"boxd": func(t *testing.T) sandbox.Sandbox { return dialBoxd(t, startSSHD(t).withBoxd()) },
+		"boxd": func(t *testing.T) sandbox.Sandbox {
+			c := startSSHD(t).withBoxd()
+			c.StartLimit = testenv.Limit
+			return dialBoxd(t, c)
+		},
 		"plain": func(t *testing.T) sandbox.Sandbox {
 			box, err := Dial(t.Context(), startSSHD(t).config())
 			noError(t, err)

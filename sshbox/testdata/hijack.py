@@ -81,12 +81,13 @@ def door(box):
     came = socket.socket(socket.AF_UNIX)
     came.bind("/tmp/door")
     came.listen()
+    errors = os.open("/dev/null", os.O_WRONLY)
     kept = []
     while True:
         c, _ = came.accept()
         boxd = socket.socket(socket.AF_UNIX)
         boxd.connect("\0sandshell-" + box)
-        socket.send_fds(boxd, [b"\0"], [c.fileno(), c.fileno()])
+        socket.send_fds(boxd, [b"\0"], [c.fileno(), c.fileno(), errors])
         c.close()
         kept.append(boxd)
 
