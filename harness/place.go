@@ -41,7 +41,8 @@ func honours(p sandbox.Place, s sandbox.Spec) bool {
 // unheld says why a place cannot hold limits: an error for each that it cannot hold.
 type unheld struct{ memory, pids, cpus error }
 
-// unheldBy returns the limits that a place cannot hold, as far as it can tell before it makes a box.
+// unheldBy returns the limits that a place cannot hold, as far as it can tell before it makes a
+// box.
 func unheldBy(ctx context.Context, p sandbox.Place) (u unheld) {
 	engine, asks := p.(limitChecker)
 	for why, s := range map[*error]sandbox.Spec{

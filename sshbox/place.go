@@ -148,9 +148,9 @@ func (p Place) config(s sandbox.Spec) (Config, error) {
 
 // making returns an error of making a box for a Spec, with the Spec's names of fields.
 func making(s sandbox.Spec, err error) error {
+	ofSpec := map[string]bool{"Memory": s.Memory > 0, "CPUs": s.CPUs > 0, "PIDs": s.PIDs > 0}
 	var limit *docker.LimitError
-	if errors.As(err, &limit) &&
-		map[string]bool{"Memory": s.Memory > 0, "CPUs": s.CPUs > 0, "PIDs": s.PIDs > 0}[limit.Field] {
+	if errors.As(err, &limit) && ofSpec[limit.Field] {
 		return fmt.Errorf("sshbox: %w", boxspec.Unsupported(limit.Field, limit.Reason()))
 	}
 	return boxspec.Making(s, err)

@@ -128,8 +128,8 @@ func (e *LimitError) Error() string { return "Config." + e.Field + ": " + e.Reas
 
 // Reason returns why, and what to do.
 func (e *LimitError) Reason() string {
-	return "the engine cannot limit " + e.of + ": leave it out, or use another engine (docker info " +
-		"tells what this one lacks; a rootless one needs cgroup v2 and systemd)"
+	return "the engine cannot limit " + e.of + ": leave it out, or use another engine (docker " +
+		"info tells what this one lacks; a rootless one needs cgroup v2 and systemd)"
 }
 
 func (e *LimitError) Is(target error) bool { return target == errors.ErrUnsupported }
